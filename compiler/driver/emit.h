@@ -1,0 +1,53 @@
+/* emit.h - the smaller outputs of tilec: modules, C headers, dependency files, explanations. */
+#ifndef TILE_DRIVER_EMIT_H
+#define TILE_DRIVER_EMIT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "compiler/driver/outputs.h"
+#include "compiler/driver/ptxas.h"
+#include "compiler/tir/tir.h"
+
+/* ---- host_expr.c: scalars that the host computes before a launch ---- */
+
+/* Postfix as in runtime/MODULE.md; an error at `use` and NULL when `v` is no expression of dims, scalars and sm_count. */
+const char *host_postfix(Arena *a, Diags *d, const Value *v, Loc use);
+/* The same as C-like text, for comments; "..." when it is none. */
+const char *host_infix(Arena *a, const Value *v);
+/* Element i of a tensor's extents or strides; strides are NULL where contiguous. */
+const Value *tensor_extent(const Op *tensor, int i);
+const Value *tensor_stride(const Op *tensor, int i);
+
+/* ---- module_writer.c ---- */
+
+typedef struct ModuleParts { /* of length 0: absent */
+	const char *ptx, *cubin, *elf;
+	size_t ptx_len, cubin_len, elf_len;
+	const PtxasResult *resources; /* or NULL */
+} ModuleParts;
+/* The file of runtime/MODULE.md; false after errors in t->diags. */
+bool module_write(const Tir *t, const char *source_name, const ModuleParts *parts, Buffer *out);
+/* Dynamic shared memory of a kernel, in bytes. */
+int64_t kernel_smem(const Op *kernel);
+
+/* ---- header.c ---- */
+
+/* A C header with a struct of arguments and a launch function per kernel. */
+void header_write(const Tir *t, const char *source_name, Buffer *out);
+
+/* ---- depfile.c ---- */
+
+/* "target: sources", from the sources read so far. */
+void depfile_write(const Diags *d, const char *target, Buffer *out);
+
+/* ---- explain.c ---- */
+
+/* The section of dsl/ERRORS.md for a slug; false when there is none. */
+bool explain_print(const char *slug, FILE *out);
+void explain_list(FILE *out); /* every slug */
+
+/* What `tilec --list-ops` prints. */
+void list_ops(FILE *out);
+
+#endif

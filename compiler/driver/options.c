@@ -1,0 +1,264 @@
+/* options.c - parses the command line from one table, which is also the text of --help. */
+#include "compiler/driver/options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "dsl/support/diag.h"
+
+typedef struct EmitInfo { const char *name, *suffix; TargetSet targets; bool listing; } EmitInfo;
+/* By EmitKind.  A listing goes to standard output unless -o says otherwise. */
+static const EmitInfo emits[] = {
+	[EMIT_AST] = { "ast", ".ast", TARGETS_SM90A, true },
+	[EMIT_TIR] = { "tir", ".tir", TARGETS_SM90A, true },
+	[EMIT_LLVM] = { "llvm", ".ll", TARGETS_SM90A, true },
+	[EMIT_PTX] = { "ptx", ".ptx", TARGETS_SM90A, false },
+	[EMIT_CUBIN] = { "cubin", ".cubin", TARGETS_SM90A, false },
+	[EMIT_OBJ] = { "obj", ".o", TARGETS_CPU, false },
+	[EMIT_MODULE] = { "module", ".tmod", TARGETS_ALL, false },
+	[EMIT_HEADER] = { "header", ".h", TARGETS_SM90A, false },
+};
+enum { EMIT_KINDS = sizeof emits / sizeof emits[0] };
+
+typedef enum OptionId {
+	OPT_OUTPUT, OPT_EMIT, OPT_TARGET, OPT_DEFINE, OPT_INCLUDE, OPT_LEVEL, OPT_DEBUG, OPT_MD, OPT_MF,
+	OPT_PTXAS, OPT_NO_SPILL, OPT_NO_SERIALIZED, OPT_FORMAT, OPT_COLOR, OPT_VERBOSE,
+	OPT_EXPLAIN, OPT_LIST_OPS, OPT_PASSES, OPT_PRINT_AFTER, OPT_TIME_PASSES, OPT_VERSION, OPT_HELP
+} OptionId;
+
+typedef enum ArgStyle {
+	ARG_NONE,   /* -v */
+	ARG_JOINED, /* --emit=KIND */
+	ARG_EITHER, /* -o FILE, -oFILE */
+	ARG_NEXT    /* --explain SLUG, -MF FILE */
+} ArgStyle;
+
+typedef struct OptionRow { OptionId id; const char *text; ArgStyle style; const char *arg, *help; } OptionRow;
+static const OptionRow rows[] = {
+	{ OPT_OUTPUT, "-o", ARG_EITHER, "FILE", "output; - is standard output.  Default: the input's name in this folder;\n"
+		"ast, tir and llvm go to standard output" },
+	{ OPT_EMIT, "--emit=", ARG_JOINED, "KIND", "ast | tir | llvm | ptx | cubin | obj | module | header   (default module)" },
+	{ OPT_TARGET, "--target=", ARG_JOINED, "TARGET", "sm_90a | cpu | all   (default: all for module, cpu for obj, else sm_90a)" },
+	{ OPT_DEFINE, "-D", ARG_EITHER, "NAME=VALUE", "value of a param (without =VALUE: 1)" },
+	{ OPT_INCLUDE, "-I", ARG_EITHER, "DIR", "where import looks after the file's own folder" },
+	{ OPT_LEVEL, "-O", ARG_JOINED, "0..3", "optimisation (default -O3)" },
+	{ OPT_DEBUG, "-g", ARG_NONE, NULL, "debug information for the CPU device" },
+	{ OPT_MD, "-MD", ARG_NONE, NULL, "write a dependency file for make or ninja" },
+	{ OPT_MF, "-MF", ARG_NEXT, "FILE", "its name (default: the output's with .d)" },
+	{ OPT_PTXAS, "--ptxas=", ARG_JOINED, "PATH", "the assembler (default: $TILE_PTXAS, PATH, /usr/local/cuda/bin)" },
+	{ OPT_NO_SPILL, "-Wno-spill", ARG_NONE, NULL, "registers spilled to memory are not an error" },
+	{ OPT_NO_SERIALIZED, "-Wno-wgmma-serialized", ARG_NONE, NULL, "neither are wgmma groups that ptxas serialises" },
+	{ OPT_FORMAT, "--diag-format=", ARG_JOINED, "FORMAT", "text | line: one line per message" },
+	{ OPT_COLOR, "--color=", ARG_JOINED, "WHEN", "auto | always | never" },
+	{ OPT_VERBOSE, "-v", ARG_NONE, NULL, "registers, shared memory and spills of each kernel; what is run" },
+	{ OPT_EXPLAIN, "--explain", ARG_NEXT, "SLUG", "what a message's [slug] means and how to fix it" },
+	{ OPT_LIST_OPS, "--list-ops", ARG_NONE, NULL, "the operations of TIR" },
+	{ OPT_PASSES, "--passes=", ARG_JOINED, "LIST", "run only these passes: none, or a comma-separated list" },
+	{ OPT_PRINT_AFTER, "--print-after=", ARG_JOINED, "PASS", "print TIR to standard error after a pass" },
+	{ OPT_TIME_PASSES, "--time-passes", ARG_NONE, NULL, "print how long each step took" },
+	{ OPT_VERSION, "--version", ARG_NONE, NULL, "" },
+	{ OPT_HELP, "--help", ARG_NONE, NULL, "" },
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+const char *emit_name(EmitKind kind)
+{
+	return emits[kind].name;
+}
+
+void options_help(FILE *out)
+{
+	fputs("usage: tilec [options] FILE.tile        (FILE may be - for standard input, or a .tir file)\n\n"
+		"  tilec add.tile                        compile for the GPU and the CPU device: add.tmod\n"
+		"  tilec --emit=ptx -D C=128 -o - x.tile print PTX\n\n", out);
+	for (unsigned i = 0; i < ROWS; i++) {
+		char left[64];
+		snprintf(left, sizeof left, "%s%s%s", rows[i].text, rows[i].style == ARG_JOINED || !rows[i].arg ? "" : " ",
+			rows[i].arg ? rows[i].arg : "");
+		fprintf(out, "  %-24s", left);
+		for (const char *p = rows[i].help; *p; p++) {
+			fputc(*p, out);
+			if (*p == '\n')
+				fprintf(out, "  %-24s", "");
+		}
+		fputc('\n', out);
+	}
+	fputs("\nexit status: 0 ok, 1 errors in the source, 2 wrong usage, 3 internal or input/output error\n", out);
+}
+
+/* One of `n` words, or -1. */
+static int choose(const char *s, const char *const *words, int n)
+{
+	for (int i = 0; i < n; i++) {
+		if (strcmp(s, words[i]) == 0)
+			return i;
+	}
+	return -1;
+}
+
+/* The row that argv[*i] is, with its argument; NULL when there is none or its argument is missing. */
+static const OptionRow *match(int argc, char **argv, int *i, const char **arg, bool *missing)
+{
+	const char *s = argv[*i];
+	for (unsigned k = 0; k < ROWS; k++) {
+		const OptionRow *r = &rows[k];
+		size_t n = strlen(r->text);
+		if (strncmp(s, r->text, n) != 0)
+			continue;
+		*arg = s + n;
+		if (r->style == ARG_JOINED)
+			return r;
+		bool exact = s[n] == '\0';
+		if (r->style == ARG_NONE && exact)
+			return r;
+		if (r->style == ARG_EITHER && !exact)
+			return r;
+		if (r->style == ARG_NEXT && s[n] == '=') {
+			(*arg)++;
+			return r;
+		}
+		if (r->style != ARG_NONE && exact) {
+			if (*i + 1 >= argc) {
+				*missing = true;
+				return NULL;
+			}
+			*arg = argv[++*i];
+			return r;
+		}
+	}
+	return NULL;
+}
+
+static const char *unknown_option(Arena *a, const char *s)
+{
+	const char *names[ROWS];
+	for (unsigned i = 0; i < ROWS; i++)
+		names[i] = rows[i].text;
+	const char *near = nearest_name(s, names, ROWS);
+	return near ? arena_printf(a, "unknown option '%s'; did you mean '%s'?", s, near)
+		: arena_printf(a, "unknown option '%s'; see tilec --help", s);
+}
+
+static bool apply(Arena *a, Options *o, const OptionRow *r, const char *arg, const char **error)
+{
+	static const char *const targets[] = { "", "sm_90a", "cpu", "all" };
+	static const char *const colors[] = { "auto", "always", "never" };
+	static const char *const formats[] = { "text", "line" };
+	int k = 0;
+	switch (r->id) {
+	case OPT_OUTPUT: o->output = arg; break;
+	case OPT_EMIT:
+		while (k < EMIT_KINDS && strcmp(arg, emits[k].name) != 0)
+			k++;
+		if (k == EMIT_KINDS)
+			k = -1;
+		o->emit = k < 0 ? EMIT_MODULE : (EmitKind)k;
+		break;
+	case OPT_TARGET: k = choose(arg, targets, 4); o->targets = k > 0 ? (TargetSet)k : TARGETS_DEFAULT; k = k == 0 ? -1 : k; break;
+	case OPT_DEFINE: o->define[o->ndefines++] = strchr(arg, '=') ? arg : arena_printf(a, "%s=1", arg); break;
+	case OPT_INCLUDE: o->include[o->nincludes++] = arg; break;
+	case OPT_LEVEL:
+		k = arg[0] >= '0' && arg[0] <= '3' && !arg[1] ? arg[0] - '0' : -1;
+		o->opt_level = k;
+		break;
+	case OPT_DEBUG: o->debug = true; break;
+	case OPT_MD: o->depfile = true; break;
+	case OPT_MF: o->depfile = true; o->depfile_path = arg; break;
+	case OPT_PTXAS: o->ptxas = arg; break;
+	case OPT_NO_SPILL: o->allow_spill = true; break;
+	case OPT_NO_SERIALIZED: o->allow_serialized = true; break;
+	case OPT_FORMAT: k = choose(arg, formats, 2); o->line_format = k == 1; break;
+	case OPT_COLOR: k = choose(arg, colors, 3); o->color = k < 0 ? COLOR_AUTO : (ColorMode)k; break;
+	case OPT_VERBOSE: o->verbose = true; break;
+	case OPT_EXPLAIN: o->action = ACTION_EXPLAIN; o->explain = arg; break;
+	case OPT_LIST_OPS: o->action = ACTION_LIST_OPS; break;
+	case OPT_PASSES: o->passes = arg; break;
+	case OPT_PRINT_AFTER: o->print_after = arg; break;
+	case OPT_TIME_PASSES: o->time_passes = true; break;
+	case OPT_VERSION: o->action = ACTION_VERSION; break;
+	case OPT_HELP: o->action = ACTION_HELP; break;
+	}
+	if (k < 0)
+		*error = arena_printf(a, "'%s' is no value of %s; it takes %s: %s", arg, r->text, r->arg, r->help);
+	return k >= 0;
+}
+
+/* "dir/x.tile" with another suffix, without the folder. */
+static const char *renamed(Arena *a, const char *path, const char *suffix)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+	int n = dot && dot != name ? (int)(dot - name) : (int)strlen(name);
+	return arena_printf(a, "%.*s%s", n, name, suffix);
+}
+
+/* What depends on several options. */
+static bool complete(Arena *a, Options *o, const char **error)
+{
+	const EmitInfo *e = &emits[o->emit];
+	if (o->targets == TARGETS_DEFAULT)
+		o->targets = e->targets;
+	if (o->targets == TARGETS_ALL && o->emit == EMIT_LLVM)
+		*error = "--emit=llvm is for one target: --target=sm_90a or --target=cpu";
+	else if ((o->emit == EMIT_PTX || o->emit == EMIT_CUBIN) && !(o->targets & TARGETS_SM90A))
+		*error = arena_printf(a, "--emit=%s is for --target=sm_90a", e->name);
+	else if (o->emit == EMIT_OBJ && !(o->targets & TARGETS_CPU))
+		*error = "--emit=obj is for --target=cpu";
+	if (*error)
+		return false;
+	bool standard = e->listing || strcmp(o->input, "-") == 0;
+	if (!o->output)
+		o->output = standard ? "-" : renamed(a, o->input, e->suffix);
+	if (o->depfile && !o->depfile_path) {
+		if (strcmp(o->output, "-") == 0) {
+			*error = "-MD needs -MF when the output is standard output";
+			return false;
+		}
+		const char *slash = strrchr(o->output, '/'), *dot = strrchr(o->output, '.');
+		int n = dot && (!slash || dot > slash + 1) ? (int)(dot - o->output) : (int)strlen(o->output);
+		o->depfile_path = arena_printf(a, "%.*s.d", n, o->output);
+	}
+	return true;
+}
+
+bool options_parse(Arena *a, int argc, char **argv, Options *o, const char **error)
+{
+	*o = (Options){ .emit = EMIT_MODULE, .opt_level = 3 };
+	*error = NULL;
+	o->define = ARENA_ARRAY(a, const char *, argc);
+	o->include = ARENA_ARRAY(a, const char *, argc);
+	bool only_files = false;
+	for (int i = 1; i < argc; i++) {
+		const char *s = argv[i], *arg = NULL;
+		if (only_files || s[0] != '-' || !s[1]) {
+			if (o->input) {
+				*error = arena_printf(a, "one input file at a time; both '%s' and '%s' are given", o->input, s);
+				return false;
+			}
+			o->input = s;
+			continue;
+		}
+		if (strcmp(s, "--") == 0) {
+			only_files = true;
+			continue;
+		}
+		if (strcmp(s, "-h") == 0) {
+			o->action = ACTION_HELP;
+			continue;
+		}
+		bool missing = false;
+		const OptionRow *r = match(argc, argv, &i, &arg, &missing);
+		if (!r) {
+			*error = missing ? arena_printf(a, "%s needs an argument", s) : unknown_option(a, s);
+			return false;
+		}
+		if (!apply(a, o, r, arg, error))
+			return false;
+	}
+	if (o->action != ACTION_COMPILE)
+		return true;
+	if (!o->input) {
+		*error = "no input file; see tilec --help";
+		return false;
+	}
+	return complete(a, o, error);
+}

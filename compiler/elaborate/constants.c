@@ -1,0 +1,167 @@
+/* constants.c - arithmetic on compile-time values, in the width and rounding of their type. */
+#include "compiler/elaborate/elab.h"
+
+#include <math.h>
+
+Ev ev_error(void) { return (Ev){ .kind = EV_ERROR }; }
+Ev ev_void(void) { return (Ev){ .kind = EV_VOID }; }
+Ev ev_int(DType t, int64_t v) { return (Ev){ .kind = EV_CONST, .dtype = t, .i = wrap_int(t, v) }; }
+Ev ev_float(DType t, double v) { return (Ev){ .kind = EV_CONST, .dtype = t, .f = round_float(t, v) }; }
+Ev ev_bool(bool v) { return (Ev){ .kind = EV_CONST, .dtype = DT_BOOL, .i = v }; }
+
+int64_t wrap_int(DType t, int64_t v)
+{
+	unsigned bits = dtype_bits(t);
+	if (t == DT_BOOL)
+		return v != 0;
+	if (bits >= 64)
+		return v;
+	uint64_t mask = (UINT64_C(1) << bits) - 1, u = (uint64_t)v & mask;
+	if (dtype_is_signed(t) && (u >> (bits - 1)))
+		u |= ~mask;
+	return (int64_t)u;
+}
+
+bool int_fits(DType t, int64_t v)
+{
+	if (t == DT_U64)
+		return v >= 0;
+	return wrap_int(t, v) == v;
+}
+
+/* Rounds to `digits` binary digits, with subnormals below 2^emin, to nearest even. */
+static double round_digits(double v, int digits, int emin, double largest)
+{
+	if (v == 0 || !isfinite(v))
+		return v;
+	int e;
+	(void)frexp(v, &e);
+	if (e < emin)
+		e = emin;
+	double r = ldexp(nearbyint(ldexp(v, digits - e)), e - digits);
+	return fabs(r) > largest ? copysign(INFINITY, v) : r;
+}
+
+double round_float(DType t, double v)
+{
+	switch (t) {
+	case DT_F16: return round_digits(v, 11, -13, 65504.0);
+	case DT_BF16: return round_digits(v, 8, -125, 3.3895313892515355e38);
+	case DT_TF32: return round_digits(v, 11, -125, 3.4011621342146535e38);
+	default: return (double)(float)v;
+	}
+}
+
+static uint64_t as_unsigned(DType t, int64_t v)
+{
+	unsigned bits = dtype_bits(t);
+	return bits >= 64 ? (uint64_t)v : (uint64_t)v & ((UINT64_C(1) << bits) - 1);
+}
+
+static bool compare(int op, int order)
+{
+	switch (op) {
+	case BIN_LT: return order < 0;
+	case BIN_LE: return order <= 0;
+	case BIN_GT: return order > 0;
+	case BIN_GE: return order >= 0;
+	case BIN_EQ: return order == 0;
+	default: return order != 0;
+	}
+}
+
+static bool fold_float(int op, DType t, double a, double b, Ev *out)
+{
+	switch (op) {
+	case BIN_ADD: *out = ev_float(t, a + b); return true;
+	case BIN_SUB: *out = ev_float(t, a - b); return true;
+	case BIN_MUL: *out = ev_float(t, a * b); return true;
+	case BIN_DIV:
+		if (b == 0)
+			return false;
+		*out = ev_float(t, a / b);
+		return true;
+	default:
+		if (isnan(a) || isnan(b))
+			*out = ev_bool(op == BIN_NE);
+		else
+			*out = ev_bool(compare(op, a < b ? -1 : a > b));
+		return true;
+	}
+}
+
+static bool fold_division(int op, DType t, int64_t a, int64_t b, Ev *out)
+{
+	if (b == 0)
+		return false;
+	int64_t q, r;
+	if (!dtype_is_signed(t)) {
+		q = (int64_t)((uint64_t)a / (uint64_t)b);
+		r = (int64_t)((uint64_t)a % (uint64_t)b);
+	} else if (b == -1) {
+		q = (int64_t)(0 - (uint64_t)a); /* INT64_MIN / -1 wraps */
+		r = 0;
+	} else {
+		q = a / b;
+		r = a % b;
+	}
+	*out = ev_int(t, op == BIN_DIV ? q : r);
+	return true;
+}
+
+static int64_t fold_shift(int op, DType t, int64_t a, int64_t b)
+{
+	unsigned bits = dtype_bits(t), n = (unsigned)b & (bits >= 64 ? 63U : bits - 1);
+	if (op == BIN_SHL)
+		return (int64_t)((uint64_t)a << n);
+	if (!dtype_is_signed(t))
+		return (int64_t)(as_unsigned(t, a) >> n);
+	return a < 0 ? (int64_t)~(~(uint64_t)a >> n) : a >> n;
+}
+
+bool fold_binary(int op, DType t, Ev x, Ev y, Ev *out)
+{
+	if (dtype_is_float(t))
+		return fold_float(op, t, x.f, y.f, out);
+	int64_t a = x.i, b = y.i;
+	uint64_t ua = (uint64_t)a, ub = (uint64_t)b;
+	switch (op) {
+	case BIN_ADD: *out = ev_int(t, (int64_t)(ua + ub)); return true;
+	case BIN_SUB: *out = ev_int(t, (int64_t)(ua - ub)); return true;
+	case BIN_MUL: *out = ev_int(t, (int64_t)(ua * ub)); return true;
+	case BIN_DIV:
+	case BIN_MOD: return fold_division(op, t, a, b, out);
+	case BIN_SHL:
+	case BIN_SHR: *out = ev_int(t, fold_shift(op, t, a, b)); return true;
+	case BIN_AND: *out = ev_int(t, a & b); return true;
+	case BIN_OR: *out = ev_int(t, a | b); return true;
+	case BIN_XOR: *out = ev_int(t, a ^ b); return true;
+	default: break;
+	}
+	int order = dtype_is_signed(t) ? (a < b ? -1 : a > b) : (ua < ub ? -1 : ua > ub);
+	*out = ev_bool(compare(op, order));
+	return true;
+}
+
+static int64_t truncate_float(DType t, double f)
+{
+	if (isnan(f))
+		return 0;
+	if (t == DT_U64 && f >= 9223372036854775808.0)
+		return f >= 18446744073709551616.0 ? -1 : (int64_t)(uint64_t)f;
+	if (f >= 9223372036854775807.0)
+		return INT64_MAX;
+	return f <= -9223372036854775808.0 ? INT64_MIN : (int64_t)f;
+}
+
+Ev fold_cast(Ev a, DType t)
+{
+	bool from_float = dtype_is_float(a.dtype);
+	if (dtype_is_float(t)) {
+		double f = from_float ? a.f : a.dtype == DT_U64 ? (double)(uint64_t)a.i : (double)a.i;
+		return ev_float(t, f);
+	}
+	if (t == DT_BOOL)
+		return ev_bool(from_float ? a.f != 0 : a.i != 0);
+	return ev_int(t, from_float ? truncate_float(t, a.f) : a.i);
+}

@@ -1,0 +1,265 @@
+/* elab.h - what the files of the elaborator share: values of expressions, symbols, the context. */
+#ifndef TILE_ELAB_H
+#define TILE_ELAB_H
+
+#include "compiler/elaborate/elaborate.h"
+
+typedef struct Elab Elab;
+typedef struct View View;
+typedef struct MBar MBar;
+
+/* ---- what an expression is ---- */
+
+typedef enum EvKind {
+	EV_ERROR, /* reported already: silences what follows */
+	EV_VOID,  /* no value: a call without result, a scalar not yet assigned */
+	EV_CONST, EV_VALUE, EV_TILE, EV_MBARRIER, EV_BARRIER, EV_TEXT
+} EvKind;
+
+typedef struct Ev {
+	EvKind kind;
+	DType dtype;
+	bool literal;    /* takes the type of the other operand */
+	bool ranged;     /* a parallel index plus a constant: lo..hi */
+	int64_t lo, hi;
+	int64_t i;       /* EV_CONST of integers and bool */
+	double f;        /* EV_CONST of floats */
+	Value *value;    /* EV_VALUE, EV_BARRIER */
+	View *view;      /* EV_TILE */
+	const MBar *bar; /* EV_MBARRIER */
+	const char *text;
+} Ev;
+
+typedef struct ViewDim {
+	int64_t extent;      /* of the object; -1 at run time */
+	Value *extent_value; /* of tensors with a run-time extent */
+	int64_t take;        /* as {dims} of OP_VIEW: 0 whole, n slice, -1 index */
+	int64_t seen;        /* extent of the view; -1 at run time */
+	Ev start;            /* where take is not 0 */
+	bool ring;
+} ViewDim;
+
+struct View {
+	const char *name;
+	Loc declared;
+	Value *object;
+	TypeKind space; /* TY_TENSOR, TY_SHARED, TY_FRAG */
+	DType dtype;
+	int rank;       /* of the object */
+	ViewDim dim[TIR_MAX_RANK];
+	bool trans;
+	bool warp_view; /* .warp of a team's fragment */
+	bool warp_frag;
+	Direction dir;
+	bool optional, strided;
+};
+
+struct MBar {
+	const char *name;
+	Loc declared;
+	Value *object;
+	int64_t slots;
+	bool ring, scalar; /* scalar: declared without extent */
+	bool indexed;
+	Ev use;
+};
+
+/* ---- symbols ---- */
+
+typedef enum SymKind { SYM_EV, SYM_VAR, SYM_DIM, SYM_FN, SYM_KERNEL } SymKind;
+
+typedef struct Sym {
+	struct Sym *next;
+	const char *name;
+	Loc loc;
+	SymKind kind;
+	Ev ev;            /* SYM_EV: constants, SSA scalars, tiles, barriers */
+	const char *fixed; /* why it cannot be assigned: "a constant"; NULL: it can be */
+	DType dtype;      /* of scalars */
+	int parallel;     /* the parallel loop that declares it, 0 for none */
+	Value *mask;      /* in force where it was declared */
+	Value *var;       /* SYM_VAR */
+	int dim;          /* SYM_DIM: order of declaration */
+	const Decl *decl; /* SYM_FN, SYM_KERNEL */
+} Sym;
+
+typedef struct Scope {
+	struct Scope *parent;
+	Sym *syms, *last;
+} Scope;
+
+typedef struct Frame { /* an expanded call */
+	struct Frame *caller;
+	const Decl *fn;
+	Loc call;
+	Region *region;
+	Value *mask;
+	int depth;
+	bool returned;
+	Ev result;
+} Frame;
+
+typedef struct RoleInfo {
+	struct RoleInfo *next;
+	const char *name;
+	Loc loc;
+	int64_t first, count; /* warps of all instances */
+} RoleInfo;
+
+typedef struct FromCheck { struct FromCheck *next; const NameRef *from; } FromCheck;
+
+typedef struct Define { const char *name, *value; bool used; } Define;
+typedef struct ConstSlot { Value *value; int64_t i; double f; } ConstSlot;
+typedef struct DimSlot { struct DimSlot *next; int order; Value *value; } DimSlot;
+typedef struct Loaded { struct Loaded *next; const char *path; } Loaded;
+
+enum { MAX_UNROLL = 4096, MAX_CALL_DEPTH = 64, MAX_TILE_RANK = 5 };
+
+struct Elab {
+	Arena *a;
+	Diags *d;
+	Tir *t;
+	const ElabOptions *o;
+	Define *defines;
+	int ndefines;
+	bool trace;
+	Loaded *loaded;
+
+	Scope *globals, *scope;
+	int ndims;
+	Frame *frame;
+	int frames;
+
+	/* the kernel at hand */
+	Op *kernel;
+	Region *region; /* where ops are appended */
+	DimSlot *dims;
+	RoleInfo *roles;
+	FromCheck *froms;
+	const Stmt *rest; /* statements after the one at hand, in its list */
+	int depth;        /* loops, run-time ifs, once around */
+	bool in_role, in_async, in_grid;
+	int64_t team_warps;
+
+	/* the parallel loop at hand */
+	int parallel;       /* its number; 0 outside */
+	int parallels;
+	Value *mask;
+	bool par_warp, par_team; /* it touches fragments of a warp, of the team */
+
+	ConstSlot *consts; /* materialised and visible */
+	int nconsts, consts_cap;
+};
+
+/* ---- scope.c: symbols and messages ---- */
+
+__attribute__((format(printf, 4, 5))) void elab_error(Elab *E, Loc loc, DiagCode code, const char *fmt, ...);
+Scope *scope_push(Elab *E);
+void scope_pop(Elab *E, Scope *saved);
+Sym *sym_find(const Elab *E, const char *name);
+/* Reports a second definition in the same scope; the symbol is usable all the same. */
+Sym *sym_define(Elab *E, Loc loc, const char *name, SymKind kind);
+Sym *sym_define_ev(Elab *E, Loc loc, const char *name, Ev ev, const char *fixed);
+void report_unknown(Elab *E, Loc loc, const char *name, bool call);
+const char *ev_text(Elab *E, Ev ev); /* "bf16 shared tile 64x128" */
+const char *view_shape_text(Elab *E, const View *v);
+
+/* ---- constants.c ---- */
+
+Ev ev_error(void);
+Ev ev_void(void);
+Ev ev_int(DType t, int64_t v);
+Ev ev_float(DType t, double v);
+Ev ev_bool(bool v);
+int64_t wrap_int(DType t, int64_t v);
+double round_float(DType t, double v);
+bool int_fits(DType t, int64_t v);
+/* Both operands of type t.  False: division by zero. */
+bool fold_binary(int op, DType t, Ev a, Ev b, Ev *out);
+Ev fold_cast(Ev a, DType t);
+
+/* ---- scalar.c: scalar operations, folded where they can be ---- */
+
+typedef struct RegionSave { Region *region; int nconsts; } RegionSave;
+RegionSave region_enter(Elab *E, Region *r);
+void region_leave(Elab *E, RegionSave s);
+Op *emit_op(Elab *E, Opcode code, Loc loc, Type type, int nargs, Value *const *args);
+Value *emit(Elab *E, Opcode code, Loc loc, DType result, int nargs, Value *const *args);
+Ev ev_of(Value *v);
+bool ev_is_scalar(Ev e);
+Value *ev_value(Elab *E, Loc loc, Ev e);
+Ev ev_cast(Elab *E, Loc loc, Ev e, DType t);
+Ev ev_condition(Elab *E, Loc loc, Ev e); /* to bool */
+DType ev_unify(Elab *E, Loc loc, const char *what, Ev *a, Ev *b); /* DT_NONE: reported */
+Ev ev_binary(Elab *E, Loc loc, int op, Ev a, Ev b);
+Ev ev_unary(Elab *E, Loc loc, int op, Ev a);
+Ev ev_select(Elab *E, Loc loc, Ev c, Ev a, Ev b);
+Value *mask_and(Elab *E, Loc loc, Value *mask, Ev c);
+const char *binary_text(int op);
+
+/* ---- expr.c ---- */
+
+Ev eval(Elab *E, const Expr *e);       /* elements are loaded */
+Ev eval_place(Elab *E, const Expr *e); /* elements stay views of rank 0 */
+Ev eval_scalar(Elab *E, const Expr *e, const char *what);
+Ev eval_const(Elab *E, const Expr *e, const char *what); /* EV_CONST or EV_ERROR */
+bool eval_const_int(Elab *E, const Expr *e, const char *what, int64_t *out);
+Ev eval_i32(Elab *E, const Expr *e, const char *what);
+
+/* ---- scan.c: questions about syntax ---- */
+
+bool assigns_name(const Stmt *list, const char *name);
+bool expr_is_pure(const Elab *E, const Expr *e);
+/* Whether e stays the same while `body` runs. */
+bool expr_is_invariant(const Elab *E, const Expr *e, const Stmt *body, const char *index);
+
+/* ---- tiles.c: views and elements ---- */
+
+int view_axes(const View *v, int axes[TIR_MAX_RANK]); /* object dimensions in the order seen */
+int64_t view_extent(const View *v, int seen_axis);
+Ev view_subscript(Elab *E, Ev base, const Expr *e);
+Ev view_member(Elab *E, Ev base, const Expr *e);
+Value *view_value(Elab *E, Loc loc, const View *v); /* object or OP_VIEW */
+Ev element_load(Elab *E, Loc loc, const View *v);
+void element_store(Elab *E, Loc loc, const View *v, Ev x);
+Ev element_atomic(Elab *E, Loc loc, const View *v, Ev x, const char *rmw, bool want);
+bool check_writable(Elab *E, Loc loc, const View *v);
+bool same_shape(Elab *E, Loc loc, const char *what, const View *a, const View *b);
+Ev ev_tile(View *v);
+
+/* ---- tilestmt.c: statements on whole tiles ---- */
+
+bool is_product(const Expr *e);
+void product_assign(Elab *E, const Stmt *s);
+void tile_assign(Elab *E, const Stmt *s, const View *dst);
+void tile_fill(Elab *E, Loc loc, const View *dst, Ev x);
+void exec_async(Elab *E, const Stmt *s);
+
+/* ---- builtins.c, calls.c ---- */
+
+bool builtin_exists(const char *name);
+bool builtin_is_pure(const char *name);
+unsigned builtin_names(const char **out, unsigned max);
+/* s: the call as a statement, or NULL in an expression. */
+Ev builtin_call(Elab *E, const Expr *e, const Stmt *s);
+Ev fn_call(Elab *E, const Expr *e, const Decl *fn);
+void exec_return(Elab *E, const Stmt *s);
+
+/* ---- stmt.c, parallel.c, decls.c, kernel.c ---- */
+
+void exec(Elab *E, const Stmt *s);
+void exec_list(Elab *E, const Stmt *list);
+void exec_loop(Elab *E, const Stmt *s); /* loops.c */
+void exec_while(Elab *E, const Stmt *s);
+void exec_parallel(Elab *E, const Stmt *s);
+void parallel_if(Elab *E, const Stmt *s, Ev c);
+bool require_team_level(Elab *E, Loc loc, const char *what);
+void declare(Elab *E, const Decl *d);
+void declare_const(Elab *E, const Decl *d);
+void declare_scalar(Elab *E, const Decl *d, Ev init, bool mutable_);
+void static_assertion(Elab *E, Loc loc, const Expr *cond, const char *text);
+void exec_role(Elab *E, const Stmt *s);
+void elaborate_kernel(Elab *E, const Decl *d);
+Ev dim_value(Elab *E, Loc loc, const char *name, int order);
+
+#endif

@@ -1,0 +1,402 @@
+/* scalar.c - scalar operations: folded when both operands are constant, else emitted. */
+#include "compiler/elaborate/elab.h"
+
+#include <string.h>
+
+/* ---- regions and values ---- */
+
+RegionSave region_enter(Elab *E, Region *r)
+{
+	RegionSave s = { E->region, E->nconsts };
+	E->region = r;
+	return s;
+}
+
+void region_leave(Elab *E, RegionSave s)
+{
+	E->region = s.region;
+	E->nconsts = s.nconsts;
+}
+
+Op *emit_op(Elab *E, Opcode code, Loc loc, Type type, int nargs, Value *const *args)
+{
+	Op *op = tir_op(E->t, code, loc, type, nargs, args);
+	tir_append(E->region, op);
+	return op;
+}
+
+Value *emit(Elab *E, Opcode code, Loc loc, DType result, int nargs, Value *const *args)
+{
+	return emit_op(E, code, loc, type_scalar(result), nargs, args)->result;
+}
+
+Ev ev_of(Value *v)
+{
+	return (Ev){ .kind = EV_VALUE, .dtype = v->type.dtype, .value = v };
+}
+
+bool ev_is_scalar(Ev e)
+{
+	return e.kind == EV_CONST || e.kind == EV_VALUE;
+}
+
+static bool same_bits(double a, double b)
+{
+	return !memcmp(&a, &b, sizeof a);
+}
+
+static void remember_const(Elab *E, Value *v, Ev e)
+{
+	if (E->nconsts == E->consts_cap) {
+		int cap = E->consts_cap ? 2 * E->consts_cap : 64;
+		ConstSlot *bigger = ARENA_ARRAY(E->a, ConstSlot, cap);
+		if (E->nconsts)
+			memcpy(bigger, E->consts, sizeof *bigger * (size_t)E->nconsts);
+		E->consts = bigger;
+		E->consts_cap = cap;
+	}
+	E->consts[E->nconsts++] = (ConstSlot){ v, e.i, e.f };
+}
+
+Value *ev_value(Elab *E, Loc loc, Ev e)
+{
+	if (e.kind == EV_VALUE)
+		return e.value;
+	if (e.literal)
+		e = fold_cast(e, e.dtype);
+	for (int k = E->nconsts; k-- > 0;) {
+		const ConstSlot *c = &E->consts[k];
+		if (c->value->type.dtype == e.dtype && c->i == e.i && same_bits(c->f, e.f))
+			return c->value;
+	}
+	Op *op = emit_op(E, OP_CONST, loc, type_scalar(e.dtype), 0, NULL);
+	if (dtype_is_float(e.dtype))
+		attr_set_real(E->t, op, "fvalue", e.f);
+	else
+		attr_set_int(E->t, op, "value", e.i);
+	remember_const(E, op->result, e);
+	return op->result;
+}
+
+/* ---- conversions ---- */
+
+static Ev compare_zero(Elab *E, Loc loc, Ev e)
+{
+	Ev zero = fold_cast(ev_int(DT_I32, 0), e.dtype);
+	return ev_binary(E, loc, BIN_NE, e, zero);
+}
+
+Ev ev_cast(Elab *E, Loc loc, Ev e, DType t)
+{
+	if (!ev_is_scalar(e))
+		return e;
+	if (e.kind == EV_CONST)
+		return fold_cast(e, t);
+	if (e.dtype == t)
+		return e;
+	if (t == DT_BOOL)
+		return compare_zero(E, loc, e);
+	Ev r = ev_of(emit(E, OP_CAST, loc, t, 1, &e.value));
+	if (e.ranged && dtype_is_int(t)) {
+		r.ranged = true;
+		r.lo = e.lo;
+		r.hi = e.hi;
+	}
+	return r;
+}
+
+Ev ev_condition(Elab *E, Loc loc, Ev e)
+{
+	if (e.kind == EV_ERROR)
+		return e;
+	if (!ev_is_scalar(e) || dtype_is_float(e.dtype)) {
+		elab_error(E, loc, E_TYPE, "a condition is a bool or an integer, not %s", ev_text(E, e));
+		return ev_error();
+	}
+	return ev_cast(E, loc, e, DT_BOOL);
+}
+
+static DType mixed_type(DType a, DType b)
+{
+	bool fa = dtype_is_float(a), fb = dtype_is_float(b);
+	if (fa && fb) {
+		if (a == b)
+			return a == DT_TF32 ? DT_F32 : a;
+		return (a == DT_F16 && b == DT_BF16) || (a == DT_BF16 && b == DT_F16) ? DT_NONE : DT_F32;
+	}
+	if (fa || fb) {
+		DType f = fa ? a : b;
+		return f == DT_TF32 ? DT_F32 : f;
+	}
+	if (dtype_bits(a) != dtype_bits(b))
+		return dtype_bits(a) > dtype_bits(b) ? a : b;
+	return dtype_is_signed(a) ? b : a;
+}
+
+/* The type that a literal beside an operand of type t takes. */
+static DType literal_type(Ev literal, DType t)
+{
+	if (dtype_is_float(t))
+		return t == DT_TF32 ? DT_F32 : t;
+	if (dtype_is_int(literal.dtype) && dtype_is_int(t) && int_fits(t, literal.i))
+		return t;
+	return mixed_type(literal.dtype, t);
+}
+
+DType ev_unify(Elab *E, Loc loc, const char *what, Ev *a, Ev *b)
+{
+	if (a->kind == EV_ERROR || b->kind == EV_ERROR)
+		return DT_NONE;
+	if (!ev_is_scalar(*a) || !ev_is_scalar(*b)) {
+		bool tile = a->kind == EV_TILE || b->kind == EV_TILE;
+		elab_error(E, loc, E_TYPE, "%s of %s and %s", what, ev_text(E, *a), ev_text(E, *b));
+		if (tile)
+			diag_help(E->d, "element by element: parallel (i < M, j < N) x[i][j] = ...;");
+		return DT_NONE;
+	}
+	DType t;
+	bool ab = a->dtype == DT_BOOL, bb = b->dtype == DT_BOOL;
+	if (ab != bb)
+		t = DT_NONE;
+	else if (ab)
+		t = DT_BOOL;
+	else if (a->literal && !b->literal)
+		t = literal_type(*a, b->dtype);
+	else if (b->literal && !a->literal)
+		t = literal_type(*b, a->dtype);
+	else
+		t = mixed_type(a->dtype, b->dtype);
+	if (t == DT_NONE) {
+		elab_error(E, loc, E_TYPE, "%s of %s and %s", what, dtype_name(a->dtype), dtype_name(b->dtype));
+		diag_help(E->d, "convert one of them: %s(...)", ab || bb ? "i32" : "f32");
+		return DT_NONE;
+	}
+	bool literal = a->literal && b->literal;
+	/* Literals keep their double until a type is forced on them. */
+	bool keep = literal && dtype_is_float(t);
+	if (keep) {
+		*a = dtype_is_float(a->dtype) ? *a : (Ev){ .kind = EV_CONST, .dtype = t, .f = (double)a->i };
+		*b = dtype_is_float(b->dtype) ? *b : (Ev){ .kind = EV_CONST, .dtype = t, .f = (double)b->i };
+	} else {
+		*a = ev_cast(E, loc, *a, t);
+		*b = ev_cast(E, loc, *b, t);
+	}
+	a->literal = b->literal = literal;
+	return t;
+}
+
+/* ---- binary operators ---- */
+
+typedef struct BinaryInfo {
+	const char *text;
+	Opcode code;
+	const char *pred;    /* of comparisons */
+	bool ints, floats, bools;
+} BinaryInfo;
+
+static const BinaryInfo binary_info[] = {
+	[BIN_ADD] = { "'+'", OP_ADD, NULL, true, true, false },
+	[BIN_SUB] = { "'-'", OP_SUB, NULL, true, true, false },
+	[BIN_MUL] = { "'*'", OP_MUL, NULL, true, true, false },
+	[BIN_DIV] = { "'/'", OP_DIV, NULL, true, true, false },
+	[BIN_MOD] = { "'%'", OP_MOD, NULL, true, false, false },
+	[BIN_SHL] = { "'<<'", OP_SHL, NULL, true, false, false },
+	[BIN_SHR] = { "'>>'", OP_SHR, NULL, true, false, false },
+	[BIN_AND] = { "'&'", OP_AND, NULL, true, false, true },
+	[BIN_OR] = { "'|'", OP_OR, NULL, true, false, true },
+	[BIN_XOR] = { "'^'", OP_XOR, NULL, true, false, true },
+	[BIN_LT] = { "'<'", OP_CMP, "lt", true, true, false },
+	[BIN_LE] = { "'<='", OP_CMP, "le", true, true, false },
+	[BIN_GT] = { "'>'", OP_CMP, "gt", true, true, false },
+	[BIN_GE] = { "'>='", OP_CMP, "ge", true, true, false },
+	[BIN_EQ] = { "'=='", OP_CMP, "eq", true, true, true },
+	[BIN_NE] = { "'!='", OP_CMP, "ne", true, true, true },
+	[BIN_LAND] = { "'&&'", OP_AND, NULL, false, false, true },
+	[BIN_LOR] = { "'||'", OP_OR, NULL, false, false, true },
+	[BIN_MATMUL] = { "'@'", OP_MMA, NULL, false, false, false },
+};
+
+const char *binary_text(int op)
+{
+	return binary_info[op].text;
+}
+
+static bool const_is(Ev e, int64_t v)
+{
+	return e.kind == EV_CONST && !dtype_is_float(e.dtype) && e.i == v;
+}
+
+/* Integer identities; views of views would otherwise be full of them. */
+static bool identity(int op, DType t, Ev a, Ev b, Ev *out)
+{
+	if (dtype_is_float(t) || t == DT_BOOL)
+		return false;
+	*out = a;
+	switch (op) {
+	case BIN_ADD:
+		if (const_is(a, 0)) {
+			*out = b;
+			return true;
+		}
+		return const_is(b, 0);
+	case BIN_SUB:
+	case BIN_SHL:
+	case BIN_SHR: return const_is(b, 0);
+	case BIN_MUL:
+		if (const_is(a, 1) || const_is(b, 0)) {
+			*out = b;
+			return true;
+		}
+		return const_is(b, 1) || const_is(a, 0);
+	case BIN_DIV: return const_is(b, 1);
+	case BIN_MOD:
+		*out = ev_int(t, 0);
+		return const_is(b, 1);
+	default: return false;
+	}
+}
+
+static void keep_range(int op, Ev a, Ev b, Ev *r)
+{
+	if (op == BIN_ADD && b.ranged && a.kind == EV_CONST) {
+		Ev swap = a;
+		a = b;
+		b = swap;
+	}
+	if (!a.ranged || b.kind != EV_CONST || (op != BIN_ADD && op != BIN_SUB))
+		return;
+	int64_t c = op == BIN_ADD ? b.i : -b.i;
+	r->ranged = true;
+	r->lo = a.lo + c;
+	r->hi = a.hi + c;
+}
+
+/* Division under a mask must not trap where the mask is off. */
+static Ev guard_divisor(Elab *E, Loc loc, int op, DType t, Ev b)
+{
+	bool divides = op == BIN_DIV || op == BIN_MOD;
+	if (!divides || !E->mask || dtype_is_float(t) || b.kind == EV_CONST)
+		return b;
+	return ev_select(E, loc, ev_of(E->mask), b, ev_int(t, 1));
+}
+
+static Ev emit_binary(Elab *E, Loc loc, int op, DType t, Ev a, Ev b)
+{
+	const BinaryInfo *info = &binary_info[op];
+	b = guard_divisor(E, loc, op, t, b);
+	Value *args[2] = { ev_value(E, loc, a), ev_value(E, loc, b) };
+	Op *o = emit_op(E, info->code, loc, type_scalar(info->pred ? DT_BOOL : t), 2, args);
+	if (info->pred)
+		attr_set_text(E->t, o, "pred", info->pred);
+	Ev r = ev_of(o->result);
+	if (!info->pred && dtype_is_int(t))
+		keep_range(op, a, b, &r);
+	return r;
+}
+
+/* A shift has the type of its left operand. */
+static DType unify_shift(Elab *E, Loc loc, const char *what, Ev *a, Ev *b)
+{
+	bool ok = ev_is_scalar(*a) && ev_is_scalar(*b) && dtype_is_int(a->dtype) && dtype_is_int(b->dtype);
+	if (!ok || a->literal || b->literal)
+		return ev_unify(E, loc, what, a, b);
+	*b = ev_cast(E, loc, *b, a->dtype);
+	return a->dtype;
+}
+
+Ev ev_binary(Elab *E, Loc loc, int op, Ev a, Ev b)
+{
+	const BinaryInfo *info = &binary_info[op];
+	bool shift = op == BIN_SHL || op == BIN_SHR;
+	DType t = shift ? unify_shift(E, loc, info->text, &a, &b) : ev_unify(E, loc, info->text, &a, &b);
+	if (t == DT_NONE)
+		return ev_error();
+	bool allowed = t == DT_BOOL ? info->bools : dtype_is_float(t) ? info->floats : info->ints;
+	if (!allowed) {
+		elab_error(E, loc, E_TYPE, "%s is not defined for %s", info->text, dtype_name(t));
+		return ev_error();
+	}
+	Ev r;
+	if (a.kind == EV_CONST && b.kind == EV_CONST) {
+		bool literal = a.literal && b.literal;
+		if (!fold_binary(op, t, a, b, &r)) {
+			elab_error(E, loc, E_NOT_CONSTANT, "division by zero in a constant expression");
+			return ev_error();
+		}
+		r.literal = literal && !info->pred;
+		return r;
+	}
+	if (identity(op, t, a, b, &r))
+		return r;
+	if (!E->region) {
+		elab_error(E, loc, E_NOT_CONSTANT, "this is not known at compile time");
+		return ev_error();
+	}
+	return emit_binary(E, loc, op, t, a, b);
+}
+
+/* ---- unary operators, selection, masks ---- */
+
+static const char *const unary_text[] = {
+	[UN_NEG] = "unary '-'", [UN_NOT] = "'!'", [UN_BITNOT] = "'~'", [UN_PLUS] = "unary '+'"
+};
+
+static Ev fold_unary(int op, Ev a)
+{
+	Ev r;
+	if (op == UN_BITNOT)
+		r = ev_int(a.dtype, ~a.i);
+	else if (op == UN_NEG)
+		r = dtype_is_float(a.dtype) ? (Ev){ .kind = EV_CONST, .dtype = a.dtype, .f = -a.f }
+					    : ev_int(a.dtype, (int64_t)(0 - (uint64_t)a.i));
+	else
+		r = a;
+	r.literal = a.literal;
+	return r;
+}
+
+Ev ev_unary(Elab *E, Loc loc, int op, Ev a)
+{
+	if (a.kind == EV_ERROR)
+		return a;
+	if (op == UN_NOT) {
+		a = ev_condition(E, loc, a);
+		if (a.kind == EV_CONST)
+			return ev_bool(!a.i);
+		return a.kind == EV_ERROR ? a : ev_of(emit(E, OP_NOT, loc, DT_BOOL, 1, &a.value));
+	}
+	bool ok = ev_is_scalar(a) && a.dtype != DT_BOOL && !(op == UN_BITNOT && dtype_is_float(a.dtype));
+	if (!ok) {
+		elab_error(E, loc, E_TYPE, "%s of %s", unary_text[op], ev_text(E, a));
+		return ev_error();
+	}
+	if (op == UN_PLUS)
+		return a;
+	if (a.kind == EV_CONST)
+		return fold_unary(op, a);
+	return ev_of(emit(E, op == UN_NEG ? OP_NEG : OP_NOT, loc, a.dtype, 1, &a.value));
+}
+
+Ev ev_select(Elab *E, Loc loc, Ev c, Ev a, Ev b)
+{
+	if (c.kind == EV_ERROR)
+		return c;
+	DType t = ev_unify(E, loc, "a choice", &a, &b);
+	if (t == DT_NONE)
+		return ev_error();
+	if (c.kind == EV_CONST)
+		return c.i ? a : b;
+	if (a.kind == EV_VALUE && b.kind == EV_VALUE && a.value == b.value)
+		return a;
+	Value *args[3] = { c.value, ev_value(E, loc, a), ev_value(E, loc, b) };
+	return ev_of(emit(E, OP_SELECT, loc, args[1]->type.dtype, 3, args));
+}
+
+Value *mask_and(Elab *E, Loc loc, Value *mask, Ev c)
+{
+	Value *v = ev_value(E, loc, c);
+	if (!mask)
+		return v;
+	Value *args[2] = { mask, v };
+	return emit(E, OP_AND, loc, DT_BOOL, 2, args);
+}

@@ -1,0 +1,137 @@
+/* scope.c - symbols by name, and messages that say from which expanded call they come. */
+#include "compiler/elaborate/elab.h"
+
+#include <string.h>
+
+enum { MAX_CANDIDATES = 512, MAX_FRAMES_SHOWN = 4 };
+
+void elab_error(Elab *E, Loc loc, DiagCode code, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	const char *text = arena_vprintf(E->a, fmt, ap);
+	va_end(ap);
+	diag_error(E->d, loc, code, "%s", text);
+	int shown = 0;
+	for (const Frame *f = E->frame; f && shown < MAX_FRAMES_SHOWN; f = f->caller, shown++)
+		diag_note(E->d, f->call, "in the expansion of '%s' here", f->fn->name);
+}
+
+Scope *scope_push(Elab *E)
+{
+	Scope *saved = E->scope;
+	Scope *s = ARENA_NEW(E->a, Scope);
+	s->parent = saved;
+	E->scope = s;
+	return saved;
+}
+
+void scope_pop(Elab *E, Scope *saved)
+{
+	E->scope = saved;
+}
+
+static Sym *find_in(const Scope *s, const char *name)
+{
+	for (Sym *y = s->syms; y; y = y->next)
+		if (!strcmp(y->name, name))
+			return y;
+	return NULL;
+}
+
+Sym *sym_find(const Elab *E, const char *name)
+{
+	for (const Scope *s = E->scope; s; s = s->parent) {
+		Sym *y = find_in(s, name);
+		if (y)
+			return y;
+	}
+	return NULL;
+}
+
+Sym *sym_define(Elab *E, Loc loc, const char *name, SymKind kind)
+{
+	const Sym *before = find_in(E->scope, name);
+	if (before) {
+		elab_error(E, loc, E_REDEFINED, "'%s' is already defined", name);
+		diag_note(E->d, before->loc, "here");
+	}
+	Sym *y = ARENA_NEW(E->a, Sym);
+	y->name = name;
+	y->loc = loc;
+	y->kind = kind;
+	y->parallel = E->parallel;
+	y->mask = E->mask;
+	/* The newest of equal names would be hidden behind the older one. */
+	if (before) {
+		y->next = E->scope->syms;
+		E->scope->syms = y;
+	} else if (E->scope->last) {
+		E->scope->last->next = y;
+		E->scope->last = y;
+	} else {
+		E->scope->syms = E->scope->last = y;
+	}
+	return y;
+}
+
+Sym *sym_define_ev(Elab *E, Loc loc, const char *name, Ev ev, const char *fixed)
+{
+	Sym *y = sym_define(E, loc, name, SYM_EV);
+	y->ev = ev;
+	y->dtype = ev.dtype;
+	y->fixed = fixed;
+	return y;
+}
+
+void report_unknown(Elab *E, Loc loc, const char *name, bool call)
+{
+	const char *candidates[MAX_CANDIDATES];
+	unsigned n = call ? builtin_names(candidates, MAX_CANDIDATES / 2) : 0;
+	for (const Scope *s = E->scope; s; s = s->parent)
+		for (const Sym *y = s->syms; y && n < MAX_CANDIDATES; y = y->next)
+			if ((y->kind == SYM_FN) == call)
+				candidates[n++] = y->name;
+	const char *near = nearest_name(name, candidates, n);
+	const char *what = call ? "function" : "name";
+	if (near)
+		elab_error(E, loc, E_UNKNOWN_NAME, "unknown %s '%s'; did you mean '%s'?", what, name, near);
+	else
+		elab_error(E, loc, E_UNKNOWN_NAME, "unknown %s '%s'", what, name);
+}
+
+const char *view_shape_text(Elab *E, const View *v)
+{
+	int axes[TIR_MAX_RANK];
+	int n = view_axes(v, axes);
+	const char *s = "";
+	for (int k = 0; k < n; k++) {
+		int64_t x = v->dim[axes[k]].seen;
+		const char *sep = k ? "x" : "";
+		s = x < 0 ? arena_printf(E->a, "%s%s?", s, sep) : arena_printf(E->a, "%s%s%lld", s, sep, (long long)x);
+	}
+	return s;
+}
+
+static const char *space_text(const View *v)
+{
+	switch (v->space) {
+	case TY_TENSOR: return "global tensor";
+	case TY_SHARED: return "shared tile";
+	default: return v->warp_frag || v->warp_view ? "warp fragment" : "fragment";
+	}
+}
+
+const char *ev_text(Elab *E, Ev ev)
+{
+	switch (ev.kind) {
+	case EV_CONST:
+	case EV_VALUE: return arena_printf(E->a, "%s", dtype_name(ev.dtype));
+	case EV_TILE:
+		return arena_printf(E->a, "%s %s %s", dtype_name(ev.view->dtype), space_text(ev.view), view_shape_text(E, ev.view));
+	case EV_MBARRIER: return arena_printf(E->a, "mbarrier '%s'", ev.bar->name);
+	case EV_BARRIER: return "named barrier";
+	case EV_TEXT: return "text";
+	default: return "no value";
+	}
+}

@@ -1,0 +1,107 @@
+/* index.c - affine form and divisibility of index values. */
+#include "compiler/index.h"
+
+static bool is_arg(const Region *loop, const Value *v, int *arg)
+{
+	for (int i = 0; loop && i < loop->nargs; i++)
+		if (loop->args[i] == v) {
+			*arg = i;
+			return true;
+		}
+	return false;
+}
+
+LoopIndex loop_index(const Region *loop, const Value *v)
+{
+	int arg;
+	int64_t c;
+	if (is_arg(loop, v, &arg))
+		return (LoopIndex){ true, arg, 0 };
+	if (value_const_int(v, &c))
+		return (LoopIndex){ true, -1, c };
+	if (!v->def)
+		return (LoopIndex){ 0 };
+	if (v->def->code == OP_CAST)
+		return loop_index(loop, v->def->args[0]);
+	if (v->def->code == OP_ADD || v->def->code == OP_SUB) {
+		LoopIndex a = loop_index(loop, v->def->args[0]), b = loop_index(loop, v->def->args[1]);
+		if (a.known && b.known && b.arg < 0)
+			return (LoopIndex){ true, a.arg, v->def->code == OP_ADD ? a.offset + b.offset : a.offset - b.offset };
+		if (a.known && b.known && a.arg < 0 && v->def->code == OP_ADD)
+			return (LoopIndex){ true, b.arg, a.offset + b.offset };
+	}
+	return (LoopIndex){ 0 };
+}
+
+static bool inside(const Region *loop, const Op *op)
+{
+	for (const Region *r = op->parent; r; r = r->owner ? r->owner->parent : NULL)
+		if (r == loop)
+			return true;
+	return false;
+}
+
+bool depends_on_arg(const Region *loop, const Value *v, int arg)
+{
+	int a;
+	if (is_arg(loop, v, &a))
+		return a == arg;
+	if (!v->def || !inside(loop, v->def))
+		return false;
+	for (int i = 0; i < v->def->nargs; i++)
+		if (depends_on_arg(loop, v->def->args[i], arg))
+			return true;
+	return false;
+}
+
+bool unit_in_arg(const Region *loop, const Value *v, int arg)
+{
+	int a;
+	if (is_arg(loop, v, &a))
+		return a == arg;
+	if (!v->def)
+		return false;
+	if (v->def->code == OP_CAST)
+		return unit_in_arg(loop, v->def->args[0], arg);
+	if (v->def->code == OP_ADD) {
+		Value *x = v->def->args[0], *y = v->def->args[1];
+		return (unit_in_arg(loop, x, arg) && !depends_on_arg(loop, y, arg)) ||
+		       (unit_in_arg(loop, y, arg) && !depends_on_arg(loop, x, arg));
+	}
+	return v->def->code == OP_SUB && unit_in_arg(loop, v->def->args[0], arg) && !depends_on_arg(loop, v->def->args[1], arg);
+}
+
+static int64_t low_power(int64_t c)
+{
+	if (c == 0)
+		return 4096;
+	int64_t p = c & -c;
+	return p > 4096 ? 4096 : p;
+}
+
+int64_t value_divisor(const Region *loop, const Value *v, int zero_arg)
+{
+	int arg;
+	int64_t c;
+	if (is_arg(loop, v, &arg))
+		return arg == zero_arg ? 4096 : 1;
+	if (value_const_int(v, &c))
+		return low_power(c);
+	if (!v->def)
+		return 1;
+	const Op *d = v->def;
+	int64_t a = d->nargs > 0 && d->code != OP_LOAD && d->code != OP_GET ? value_divisor(loop, d->args[0], zero_arg) : 1;
+	int64_t b = d->nargs > 1 && d->code != OP_LOAD ? value_divisor(loop, d->args[1], zero_arg) : 1;
+	switch (d->code) {
+	case OP_CAST: return a;
+	case OP_ADD: case OP_SUB: return a < b ? a : b;
+	case OP_MUL: return a * b > 4096 ? 4096 : a * b;
+	case OP_MOD: return a < b ? a : b;
+	case OP_SHL: return value_const_int(d->args[1], &c) && c < 12 ? (a << c > 4096 ? 4096 : a << c) : a;
+	case OP_SELECT: {
+		int64_t e = value_divisor(loop, d->args[2], zero_arg);
+		return b < e ? b : e;
+	}
+	default: return 1;
+	}
+}

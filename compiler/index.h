@@ -1,0 +1,17 @@
+/* index.h - what the compiler can say about index values: affine form over loop indices, divisibility. */
+#ifndef TILE_INDEX_H
+#define TILE_INDEX_H
+
+#include "compiler/tir/tir.h"
+
+/* v = loop argument `arg` (0 or 1) of `loop` + offset, or no argument (-1) + offset. */
+typedef struct LoopIndex { bool known; int arg; int64_t offset; } LoopIndex;
+LoopIndex loop_index(const Region *loop, const Value *v);
+/* Whether v is computed from argument `arg` of the loop in any way. */
+bool depends_on_arg(const Region *loop, const Value *v, int arg);
+/* v = (argument arg) + something that does not depend on arg. */
+bool unit_in_arg(const Region *loop, const Value *v, int arg);
+/* The largest power of two (at most 4096) known to divide v, with loop arguments counted as zero when `zero_arg` is theirs. */
+int64_t value_divisor(const Region *loop, const Value *v, int zero_arg);
+
+#endif

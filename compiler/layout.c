@@ -1,0 +1,194 @@
+/* layout.c - builds layouts from their canonical text and looks elements up in them. */
+#include "compiler/layout.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_pow2(int64_t x) { return x > 0 && (x & (x - 1)) == 0; }
+static int log2_of(int x) { int n = 0; while (x > 1) { x >>= 1; n++; } return n; }
+
+static Layout *layout_new(Arena *a, int rank, int rows, int cols, int warps, int nregs)
+{
+	Layout *l = ARENA_NEW(a, Layout);
+	l->rank = rank;
+	l->rows = rows;
+	l->cols = cols;
+	l->warp_bits = log2_of(warps);
+	l->nregs = nregs;
+	l->reg = ARENA_ARRAY(a, Coord, nregs);
+	return l;
+}
+
+/* Registers 2k and 2k+1 are neighbours along the last dimension, starting at an even element. */
+static void find_pairs(Layout *l)
+{
+	l->pairs = l->nregs % 2 == 0 && l->nregs > 0;
+	for (int r = 0; l->pairs && r < l->nregs; r += 2) {
+		Coord x = l->reg[r], y = l->reg[r + 1];
+		l->pairs = l->rank == 2 ? x.row == y.row && x.col + 1 == y.col && x.col % 2 == 0
+		                        : x.row + 1 == y.row && x.row % 2 == 0;
+	}
+	for (int b = 0; l->pairs && b < 5; b++)
+		if ((l->rank == 2 ? l->lane[b].col : l->lane[b].row) == 1)
+			l->pairs = false;
+}
+
+static const Layout *layout_mma(Arena *a, int rows, int cols, int warps, const char **why)
+{
+	int per_warp = 16, warpgroups = 1, tall = 16;
+	if (warps > 1) {
+		if (warps % 4 != 0 || !is_pow2(warps)) {
+			*why = arena_printf(a, "the mma layout needs a warp or whole warpgroups (1, 2 or 4), not %d warps", warps);
+			return NULL;
+		}
+		warpgroups = warps / 4;
+		tall = 64;
+	}
+	if (rows % (tall * warpgroups) != 0 || cols % 8 != 0) {
+		*why = arena_printf(a, "the mma layout on %d warp%s needs a multiple of %d rows and of 8 columns, not %dx%d", warps,
+		                    warps == 1 ? "" : "s", tall * warpgroups, rows, cols);
+		return NULL;
+	}
+	int slices = rows / (tall * warpgroups);
+	Layout *l = layout_new(a, 2, rows, cols, warps, slices * cols / 2);
+	l->lane[0] = (Coord){ 0, 2 };
+	l->lane[1] = (Coord){ 0, 4 };
+	for (int b = 0; b < 3; b++)
+		l->lane[2 + b] = (Coord){ (int16_t)(1 << b), 0 };
+	for (int b = 0; b < l->warp_bits; b++)
+		l->warp[b] = (Coord){ (int16_t)(b < 2 ? per_warp << b : (64 * slices) << (b - 2)), 0 };
+	for (int r = 0; r < l->nregs; r++) {
+		int s = r / (cols / 2), q = r % (cols / 2);
+		l->reg[r] = (Coord){ (int16_t)(tall * s + 8 * ((q >> 1) & 1)), (int16_t)(8 * (q >> 2) + (q & 1)) };
+	}
+	return l;
+}
+
+/* Thread t's bits go to columns first, then rows; spare bits replicate, missing ones become registers. */
+static const Layout *layout_blocked(Arena *a, int rank, int rows, int cols, int br, int bc, int warps, const char **why)
+{
+	if (!is_pow2(rows) || !is_pow2(cols) || !is_pow2(br) || !is_pow2(bc) || !is_pow2(warps) || br > rows || bc > cols) {
+		*why = arena_printf(a, "a blocked layout needs powers of two: tile %dx%d, block %dx%d, %d warps", rows, cols, br, bc, warps);
+		return NULL;
+	}
+	int threads = 32 * warps, across = cols / bc, down = rows / br, left = threads;
+	int tc = across < left ? across : left;
+	left /= tc;
+	int td = down < left ? down : left;
+	int repc = across / tc, repd = down / td;
+	Layout *l = layout_new(a, rank, rows, cols, warps, br * bc * repc * repd);
+	int nc = log2_of(tc), nd = log2_of(td);
+	for (int b = 0; b < 5 + l->warp_bits; b++) {
+		Coord c = { 0, 0 };
+		if (b < nc)
+			c.col = (int16_t)(bc << b);
+		else if (b < nc + nd)
+			c.row = (int16_t)(br << (b - nc));
+		if (b < 5)
+			l->lane[b] = c;
+		else
+			l->warp[b - 5] = c;
+	}
+	int r = 0;
+	for (int pd = 0; pd < repd; pd++)
+		for (int pc = 0; pc < repc; pc++)
+			for (int i = 0; i < br; i++)
+				for (int j = 0; j < bc; j++)
+					l->reg[r++] = (Coord){ (int16_t)(pd * br * td + i), (int16_t)(pc * bc * tc + j) };
+	return l;
+}
+
+/* A 1-d blocked layout is built as one row, then turned so that `row` is the index. */
+static void turn(Layout *l)
+{
+	for (int b = 0; b < 5; b++) {
+		l->lane[b] = (Coord){ l->lane[b].col, 0 };
+		l->warp[b] = (Coord){ l->warp[b].col, 0 };
+	}
+	for (int r = 0; r < l->nregs; r++)
+		l->reg[r] = (Coord){ l->reg[r].col, 0 };
+	l->rank = 1;
+	l->rows = l->cols;
+	l->cols = 1;
+}
+
+static Layout *project(Arena *a, const Layout *of, bool rows)
+{
+	Layout *l = layout_new(a, 1, rows ? of->rows : of->cols, 1, 1 << of->warp_bits, of->nregs);
+	for (int b = 0; b < 5; b++) {
+		l->lane[b] = (Coord){ rows ? of->lane[b].row : of->lane[b].col, 0 };
+		l->warp[b] = (Coord){ rows ? of->warp[b].row : of->warp[b].col, 0 };
+	}
+	int n = 0;
+	for (int r = 0; r < of->nregs; r++) {
+		Coord c = { rows ? of->reg[r].row : of->reg[r].col, 0 };
+		bool seen = false;
+		for (int k = 0; k < n; k++)
+			seen |= l->reg[k].row == c.row;
+		if (!seen)
+			l->reg[n++] = c;
+	}
+	l->nregs = n;
+	return l;
+}
+
+static const Layout *parse(Arena *a, const char *text, int rank, int rows, int cols, int warps, const char **why)
+{
+	int x, y;
+	if (strcmp(text, "mma") == 0 && rank == 2)
+		return layout_mma(a, rows, cols, warps, why);
+	if (rank == 2 && sscanf(text, "blocked(%d,%d)", &x, &y) == 2)
+		return layout_blocked(a, 2, rows, cols, x, y, warps, why);
+	if (rank == 1 && sscanf(text, "blocked(%d)", &x) == 1) {
+		Layout *l = (Layout *)layout_blocked(a, 2, 1, rows, 1, x, warps, why);
+		if (l)
+			turn(l);
+		return l;
+	}
+	bool by_rows = strncmp(text, "rows(", 5) == 0;
+	if (rank == 1 && (by_rows || strncmp(text, "cols(", 5) == 0)) {
+		const char *space = strrchr(text, ' ');
+		if (space && sscanf(space, " %dx%d)", &x, &y) == 2) {
+			const char *inner = arena_strndup(a, text + 5, (size_t)(space - text - 5));
+			const Layout *of = parse(a, inner, 2, x, y, warps, why);
+			return of ? project(a, of, by_rows) : NULL;
+		}
+	}
+	*why = arena_printf(a, "'%s' is not a layout of a %s-dimensional fragment", text, rank == 1 ? "one" : rank == 2 ? "two" : "more");
+	return NULL;
+}
+
+const Layout *layout_from_text(Arena *a, const char *text, int rank, const int64_t *shape, int warps, const char **why)
+{
+	if (rank < 1 || rank > 2 || shape[0] > 4096 || (rank == 2 && shape[1] > 4096)) {
+		*why = "a fragment has one or two dimensions of at most 4096";
+		return NULL;
+	}
+	Layout *l = (Layout *)parse(a, text, rank, (int)shape[0], rank == 2 ? (int)shape[1] : 1, warps, why);
+	if (l && (l->rows != shape[0] || (rank == 2 && l->cols != shape[1]))) {
+		*why = arena_printf(a, "layout '%s' is for another extent than %d", text, (int)shape[0]);
+		return NULL;
+	}
+	if (l)
+		find_pairs(l);
+	return l;
+}
+
+int layout_find_reg(const Layout *l, int row, int col)
+{
+	for (int r = 0; r < l->nregs; r++)
+		if (l->reg[r].row == row && (l->rank == 1 || l->reg[r].col == col))
+			return r;
+	return -1;
+}
+
+bool layout_threads_equal(const Layout *a, const Layout *b)
+{
+	bool same = true;
+	for (int i = 0; i < 5; i++)
+		same &= a->lane[i].row == b->lane[i].row && a->lane[i].col == b->lane[i].col;
+	for (int i = 0; i < a->warp_bits || i < b->warp_bits; i++)
+		same &= a->warp[i].row == b->warp[i].row && a->warp[i].col == b->warp[i].col;
+	return same;
+}

@@ -1,0 +1,32 @@
+/* layout.h - which thread and register of a team hold element (i, j) of a fragment.
+ *
+ * A layout is linear over the bits of lane and warp and a table over
+ * registers: element = sum of lane bases + sum of warp bases + reg[r].  A basis of
+ * (0, 0) means that the bit does not matter: the element is replicated.
+ */
+#ifndef TILE_LAYOUT_H
+#define TILE_LAYOUT_H
+
+#include "compiler/tir/tir.h"
+
+typedef struct Coord { int16_t row, col; } Coord; /* one-dimensional: col is 0 */
+
+typedef struct Layout {
+	int rank;             /* 1 or 2 */
+	int rows, cols;
+	int warp_bits;        /* 0: a single warp (or warp scope) */
+	Coord lane[5], warp[5];
+	int nregs;
+	Coord *reg;
+	bool pairs;           /* registers 2k, 2k+1 are neighbours (col, or row when rank is 1): 16-bit elements are packed */
+} Layout;
+
+/* From the canonical text of a {layout} attribute: mma, blocked(r,c), blocked(n), rows(TEXT RxC), cols(TEXT RxC).
+ * NULL when the shape does not fit; *why says so. */
+const Layout *layout_from_text(Arena *a, const char *text, int rank, const int64_t *shape, int warps, const char **why);
+/* The register that holds what `of` holds in register r at offset (dr, dc), or -1; the thread parts must agree. */
+int layout_find_reg(const Layout *l, int row, int col);
+/* Same element in the same thread for every lane and warp? */
+bool layout_threads_equal(const Layout *a, const Layout *b);
+
+#endif

@@ -1,0 +1,330 @@
+/* bind_barriers - needs: elaborated TIR.  Establishes: {count} of mbarriers;
+ * {threads} and {id} of named barriers, {sync_id} of roles whose team
+ * synchronises, {id} of sync; {bytes} and {expect} of loads, with the
+ * announcement merged into the arrive that follows them. */
+#include "compiler/passes/pass.h"
+
+#include <string.h>
+
+enum { HARDWARE_BARRIERS = 16, MAX_ROLES = 64, NAME_SIZE = 64 };
+
+typedef struct Binder {
+	Tir *t;
+	Op *kernel;
+	Op *roles[MAX_ROLES];
+	int nroles;
+	int next_id;       /* hardware barrier; 0 is the CTA's */
+	const char *table; /* who has which id, for the error */
+	bool ok;
+} Binder;
+
+static bool collect_role(Op *op, void *user)
+{
+	Binder *b = user;
+	if (op->code == OP_ROLE && b->nroles < MAX_ROLES)
+		b->roles[b->nroles++] = op;
+	return op->code != OP_ROLE && op->code != OP_PARALLEL;
+}
+
+static int64_t role_warps(const Op *role)
+{
+	return attr_int(role, "warps", 1) * attr_int(role, "instances", 1);
+}
+
+/* ---- the roles a barrier names ---- */
+
+static void unknown_role(Binder *b, const Op *barrier, const char *name)
+{
+	const char *names[MAX_ROLES];
+	for (int i = 0; i < b->nroles; i++)
+		names[i] = attr_text(b->roles[i], "name", "");
+	diag_error(b->t->diags, barrier->loc, E_BARRIER, "`%s` is from `%s`, which is no role of this kernel", object_name(barrier), name);
+	const char *near = nearest_name(name, names, (unsigned)b->nroles);
+	if (near)
+		diag_help(b->t->diags, "did you mean `%s`?", near);
+	b->ok = false;
+}
+
+/* Warps of the roles called `name`; 0 when there is none. */
+static int64_t warps_named(const Binder *b, const char *name)
+{
+	int64_t warps = 0;
+	for (int i = 0; i < b->nroles; i++)
+		if (strcmp(attr_text(b->roles[i], "name", ""), name) == 0)
+			warps += role_warps(b->roles[i]);
+	return warps;
+}
+
+static int64_t warps_from(Binder *b, const Op *barrier)
+{
+	const char *list = attr_text(barrier, "from", "");
+	char name[NAME_SIZE];
+	int64_t total = 0;
+	while (next_name(&list, name, sizeof name)) {
+		int64_t warps = warps_named(b, name);
+		if (!warps)
+			unknown_role(b, barrier, name);
+		total += warps;
+	}
+	return total;
+}
+
+static bool team_listed(const Op *barrier, const Op *team)
+{
+	const char *list = attr_text(barrier, "from", "");
+	char name[NAME_SIZE];
+	while (next_name(&list, name, sizeof name))
+		if (team->code == OP_ROLE && strcmp(name, attr_text(team, "name", "")) == 0)
+			return true;
+	return false;
+}
+
+/* ---- arrivals ---- */
+
+typedef struct Uses {
+	Binder *b;
+	const Op *barrier;
+	const Op *wait, *arrive;
+} Uses;
+
+static void check_arriver(Binder *b, const Op *barrier, const Op *arrive)
+{
+	const Op *team = tir_team(arrive);
+	if (!attr_get(barrier, "from") || team_listed(barrier, team))
+		return;
+	diag_error(b->t->diags, arrive->loc, E_BARRIER, "%s%s%s arrives at `%s`, whose arrivals are from (%s)",
+		team->code == OP_ROLE ? "role `" : "code outside roles", team->code == OP_ROLE ? attr_text(team, "name", "") : "",
+		team->code == OP_ROLE ? "`" : "", object_name(barrier), attr_text(barrier, "from", ""));
+	diag_note(b->t->diags, barrier->loc, "`%s` is declared here", object_name(barrier));
+	b->ok = false;
+}
+
+static bool visit_use(Op *op, void *user)
+{
+	Uses *u = user;
+	bool mine = op->nargs && op->args[0]->def == u->barrier;
+	if (mine && (op->code == OP_WAIT || op->code == OP_WAIT_PARITY) && !u->wait)
+		u->wait = op;
+	if (mine && op->code == OP_ARRIVE) {
+		u->arrive = op;
+		check_arriver(u->b, u->barrier, op);
+	}
+	return op->code != OP_PARALLEL;
+}
+
+static void bind_mbarrier(Binder *b, Op *bar)
+{
+	Uses u = { .b = b, .barrier = bar };
+	if (attr_get(bar, "from")) {
+		int64_t warps = warps_from(b, bar);
+		if (!attr_get(bar, "count"))
+			attr_set_int(b->t, bar, "count", warps);
+	}
+	tir_walk(b->kernel->regions[0], visit_use, &u);
+	if (u.wait && !u.arrive) {
+		diag_error(b->t->diags, u.wait->loc, E_BARRIER, "`%s` is waited for, but nobody arrives at it", object_name(bar));
+		diag_note(b->t->diags, bar->loc, "`%s` is declared here", object_name(bar));
+		b->ok = false;
+	}
+}
+
+/* ---- hardware barriers ---- */
+
+static int take_ids(Binder *b, const char *what, const char *name, int n)
+{
+	int first = b->next_id;
+	b->next_id += n;
+	b->table = arena_printf(b->t->arena, "%s, %d%s %s `%s`", b->table, first,
+		n > 1 ? arena_printf(b->t->arena, " to %d", first + n - 1) : "", what, name);
+	return first;
+}
+
+/* Reductions and scans across warps synchronise their team, too. */
+static bool find_sync(Op *op, void *user)
+{
+	bool *found = user;
+	if (op->code == OP_SYNC && !op->nargs)
+		*found = true;
+	if ((op->code == OP_REDUCE || op->code == OP_SCAN) && !tile_ref(op->args[0]).warp_scope)
+		*found = true;
+	return op->code != OP_PARALLEL;
+}
+
+static void bind_team(Binder *b, Op *role)
+{
+	bool syncs = false;
+	if (attr_int(role, "warps", 1) < 2)
+		return; /* one warp: __syncwarp */
+	tir_walk(role->regions[0], find_sync, &syncs);
+	if (!syncs)
+		return;
+	int n = (int)attr_int(role, "instances", 1);
+	attr_set_int(b->t, role, "sync_id", take_ids(b, "role", attr_text(role, "name", ""), n));
+}
+
+static void bind_barrier(Binder *b, Op *bar)
+{
+	attr_set_int(b->t, bar, "threads", 32 * warps_from(b, bar));
+	attr_set_int(b->t, bar, "id", take_ids(b, "barrier", object_name(bar), 1));
+}
+
+static void check_ids(Binder *b)
+{
+	if (b->next_id <= HARDWARE_BARRIERS)
+		return;
+	diag_error(b->t->diags, b->kernel->loc, E_BARRIER, "the kernel needs %d hardware barriers, a CTA has %d", b->next_id, HARDWARE_BARRIERS);
+	diag_note(b->t->diags, b->kernel->loc, "%s", b->table);
+	b->ok = false;
+}
+
+static bool set_sync_id(Op *op, void *user)
+{
+	Binder *b = user;
+	if (op->code == OP_SYNC && op->nargs)
+		attr_set_int(b->t, op, "id", attr_int(op->args[0]->def, "id", 0));
+	else if (op->code == OP_SYNC && team_warps(tir_team(op)) > 1)
+		attr_set_int(b->t, op, "id", attr_int(tir_team(op), "sync_id", 0));
+	return op->code != OP_PARALLEL;
+}
+
+/* ---- transaction bytes ---- */
+
+static bool is_load(const Op *op)
+{
+	return op->code == OP_TMA_LOAD || op->code == OP_BULK_LOAD;
+}
+
+static bool has_limit(const Op *load)
+{
+	return load->nargs > 4;
+}
+
+static bool set_of_var(const Op *from, const Op *to, const Value *var)
+{
+	for (const Op *op = from; op && op != to; op = op->next)
+		if ((op->code == OP_SET && op->args[0] == var) || op->regions[0])
+			return true;
+	return false;
+}
+
+/* Whether two uses are the same number; a var read twice is when nothing
+ * between the two reads can have set it. */
+static bool same_value(const Value *x, const Value *y)
+{
+	int64_t i, j;
+	if (x == y)
+		return true;
+	if (value_const_int(x, &i) && value_const_int(y, &j))
+		return i == j;
+	const Op *a = x->def, *b = y->def;
+	if (!a || !b || a->code != b->code || a->nargs != b->nargs || !type_equal(x->type, y->type))
+		return false;
+	if (a->code == OP_GET)
+		return a->args[0] == b->args[0] && a->parent == b->parent && !set_of_var(a, b, a->args[0]);
+	if (op_info(a->code)->effect != FX_PURE || a->attrs || b->attrs || !a->nargs)
+		return false;
+	for (int k = 0; k < a->nargs; k++)
+		if (!same_value(a->args[k], b->args[k]))
+			return false;
+	return true;
+}
+
+/* What an arrive may move up across: nothing that it releases or orders. */
+static bool arrive_passes(const Op *op)
+{
+	switch (op->code) {
+	case OP_TMA_LOAD: case OP_BULK_LOAD: case OP_FENCE_ASYNC: case OP_STORE_WAIT:
+	case OP_GET: case OP_SET: case OP_CLOCK:
+		return true;
+	default:
+		return op_info(op->code)->effect == FX_PURE || op_info(op->code)->effect == FX_DECL;
+	}
+}
+
+static bool same_phase(const Op *load, const Value *bar, const Value *use)
+{
+	return is_load(load) && load->args[2] == bar && same_value(load->args[3], use);
+}
+
+/* The arrive that ends the loads of `first`'s phase, or NULL. */
+static Op *closing_arrive(const Op *first)
+{
+	for (Op *op = first->next; op; op = op->next) {
+		if (op->code == OP_ARRIVE)
+			return op->args[0] == first->args[2] && same_value(first->args[3], op->args[1]) ? op : NULL;
+		if (!arrive_passes(op) || (same_phase(op, first->args[2], first->args[3]) && has_limit(op)))
+			return NULL;
+	}
+	return NULL;
+}
+
+static void announce_in_arrive(Binder *b, Op *first, Op *arrive)
+{
+	int64_t sum = attr_int(arrive, "bytes", 0);
+	for (Op *op = first; op != arrive; op = op->next) {
+		if (!same_phase(op, first->args[2], first->args[3]))
+			continue;
+		sum += attr_int(op, "bytes", 0);
+		attr_set_int(b->t, op, "expect", 0);
+	}
+	tir_remove(arrive);
+	arrive->args[1] = first->args[3];
+	attr_set_int(b->t, arrive, "bytes", sum);
+	tir_insert_before(first, arrive);
+}
+
+static void set_bytes(Binder *b, Op *load)
+{
+	TileRef tile = tile_ref(load->args[1]);
+	if (!has_limit(load)) /* with a limit, lowering decides at run time */
+		attr_set_int(b->t, load, "bytes", tile_bytes(&tile));
+	attr_set_int(b->t, load, "expect", 1);
+}
+
+static bool bind_loads(Op *op, void *user)
+{
+	if (is_load(op))
+		set_bytes(user, op);
+	return op->code != OP_PARALLEL;
+}
+
+static bool merge_loads(Op *op, void *user)
+{
+	if (is_load(op) && !has_limit(op) && attr_int(op, "expect", 1)) {
+		Op *arrive = closing_arrive(op);
+		if (arrive)
+			announce_in_arrive(user, op, arrive);
+	}
+	return op->code != OP_PARALLEL;
+}
+
+/* ---- the kernel ---- */
+
+static void bind_all(Binder *b)
+{
+	Region *body = b->kernel->regions[0];
+	tir_walk(body, collect_role, b);
+	for (int i = 0; i < b->nroles; i++)
+		bind_team(b, b->roles[i]);
+	for (Op *op = body->first; op; op = op->next) {
+		if (op->code == OP_MBARRIER)
+			bind_mbarrier(b, op);
+		if (op->code == OP_BARRIER)
+			bind_barrier(b, op);
+	}
+	check_ids(b);
+	tir_walk(body, set_sync_id, b);
+	tir_walk(body, bind_loads, b);
+	tir_walk(body, merge_loads, b);
+}
+
+bool pass_bind_barriers(Tir *t)
+{
+	bool ok = true;
+	for (Op *k = t->first; k; k = k->next) {
+		Binder b = { .t = t, .kernel = k, .next_id = 1, .table = "0 the CTA", .ok = true };
+		bind_all(&b);
+		ok &= b.ok;
+	}
+	return ok;
+}

@@ -1,0 +1,328 @@
+/* infer_layouts.c - gives every fragment, element loop and shared tile its layout.
+ *
+ * Needs: elaborated TIR.  Establishes: {layout} on every frag, parallel and
+ * shared op.  Rules, to a fixpoint: products fix `mma`; a copy between whole
+ * fragments and an element loop carry a layout from one fragment to the
+ * others; reductions give rows(...) or cols(...); what is still open becomes
+ * blocked, one op at a time.  The lowering checks that each access matches.
+ */
+#include <string.h>
+
+#include "compiler/index.h"
+#include "compiler/layout.h"
+#include "compiler/passes/pass.h"
+
+typedef struct Infer {
+	Tir *t;
+	bool changed, failed;
+	Op *open; /* first frag or loop without a layout */
+} Infer;
+
+static const char *layout_of(const Op *op) { return attr_text(op, "layout", NULL); }
+
+static int warps_of(const Op *op)
+{
+	return attr_int(op, "warp_scope", 0) ? 1 : team_warps(tir_team(op));
+}
+
+/* Sets a layout, or reports that the op already has another. */
+static void give(Infer *in, Op *op, const char *text, const Op *because)
+{
+	const char *have = layout_of(op);
+	if (have) {
+		if (strcmp(have, text) != 0 && op->code == OP_FRAG && !in->failed) {
+			in->failed = true;
+			diag_error(in->t->diags, because->loc, E_LAYOUT_CONFLICT,
+			           "'%s' has layout %s here but layout %s elsewhere", attr_text(op, "name", "fragment"), text, have);
+			diag_note(in->t->diags, op->loc, "'%s' is declared here", attr_text(op, "name", "fragment"));
+			diag_help(in->t->diags, "copy it to a second fragment through a shared tile");
+		}
+		return;
+	}
+	attr_set_text(in->t, op, "layout", text);
+	in->changed = true;
+}
+
+static bool whole(const TileRef *r)
+{
+	for (int i = 0; i < r->object_rank; i++)
+		if (r->dims[i] != 0)
+			return false;
+	return !r->trans;
+}
+
+static void fix_mma(Infer *in, Op *op)
+{
+	for (int i = 0; i < 3; i++) {
+		TileRef r = tile_ref(op->args[i]);
+		if (r.space == TY_FRAG)
+			give(in, r.object, "mma", op);
+	}
+}
+
+static void through_copy(Infer *in, Op *op)
+{
+	TileRef s = tile_ref(op->args[0]), d = tile_ref(op->args[1]);
+	if (s.space != TY_FRAG || d.space != TY_FRAG || s.trans || d.trans)
+		return;
+	const char *ls = layout_of(s.object), *ld = layout_of(d.object);
+	bool carry = (whole(&s) && whole(&d)) || (ls && strcmp(ls, "mma") == 0) || (ld && strcmp(ld, "mma") == 0);
+	if (!carry)
+		return;
+	if (ls && !ld)
+		give(in, d.object, ls, op);
+	else if (ld && !ls)
+		give(in, s.object, ld, op);
+}
+
+static void through_reduce(Infer *in, Op *op)
+{
+	TileRef s = tile_ref(op->args[0]), d = tile_ref(op->args[1]);
+	const char *ls = layout_of(s.object);
+	if (ls)
+		give(in, d.object, arena_printf(in->t->arena, "%s(%s %dx%d)", attr_int(op, "axis", 0) == 1 ? "rows" : "cols", ls,
+		                                (int)s.shape[0], (int)s.shape[1]), op);
+}
+
+/* How a load or store in a loop touches a fragment: the loop argument of each dimension, offsets. */
+typedef struct FragAccess {
+	Op *frag;
+	int rank;
+	int arg[2];
+	bool plain; /* every index is an argument or a constant, at most plus a constant */
+	bool at_zero;
+} FragAccess;
+
+static bool frag_access(const Op *loop, const Op *op, FragAccess *out)
+{
+	if (op->code != OP_LOAD && op->code != OP_STORE)
+		return false;
+	int first = op->code == OP_LOAD ? 0 : 1;
+	TileRef r = tile_ref(op->args[first]);
+	if (r.space != TY_FRAG)
+		return false;
+	*out = (FragAccess){ .frag = r.object, .rank = r.object_rank, .plain = true, .at_zero = true };
+	for (int d = 0; d < r.object_rank && d < 2; d++) {
+		LoopIndex x = loop_index(loop->regions[0], op->args[first + 1 + d]);
+		out->plain &= x.known;
+		out->arg[d] = x.known ? x.arg : -1;
+		out->at_zero &= x.known && x.offset == 0;
+	}
+	return true;
+}
+
+static bool straight(const FragAccess *f, int loop_rank)
+{
+	return f->plain && f->rank == loop_rank && f->arg[0] == 0 && (loop_rank == 1 || f->arg[1] == 1);
+}
+
+static void through_loop(Infer *in, Op *loop)
+{
+	const Attr *ext = attr_get(loop, "extents");
+	int rank = loop->regions[0]->nargs;
+	const char *have = layout_of(loop);
+	for (Op *op = loop->regions[0]->first; op; op = op->next) {
+		FragAccess f;
+		if (!frag_access(loop, op, &f))
+			continue;
+		if (attr_int(f.frag, "warp_scope", 0) || attr_int(op, "warp_scope", 0))
+			attr_set_int(in->t, loop, "warp_scope", 1);
+		const char *lf = layout_of(f.frag);
+		if (!have && lf && straight(&f, rank)) {
+			give(in, loop, lf, op);
+			have = layout_of(loop);
+		}
+		if (!have || lf || !f.plain)
+			continue;
+		if (straight(&f, rank) && (f.at_zero || strcmp(have, "mma") == 0))
+			give(in, f.frag, have, op);
+		else if (rank == 2 && f.rank == 1 && f.arg[0] >= 0)
+			give(in, f.frag, arena_printf(in->t->arena, "%s(%s %dx%d)", f.arg[0] == 0 ? "rows" : "cols", have,
+			                              (int)ext->list[0], (int)ext->list[1]), op);
+	}
+}
+
+static bool visit(Op *op, void *user)
+{
+	Infer *in = user;
+	switch (op->code) {
+	case OP_MMA: fix_mma(in, op); break;
+	case OP_COPY: through_copy(in, op); break;
+	case OP_REDUCE: through_reduce(in, op); break;
+	case OP_PARALLEL: through_loop(in, op); break;
+	default: break;
+	}
+	if (op->code == OP_FRAG && !layout_of(op) && !in->open)
+		in->open = op;
+	return true;
+}
+
+/* Loops whose fragments are still open come after the fragments. */
+static bool find_open_loop(Op *op, void *user)
+{
+	Infer *in = user;
+	if (op->code == OP_PARALLEL && !layout_of(op) && !in->open)
+		in->open = op;
+	return true;
+}
+
+static int clamp_width(int width, int64_t elements, int threads)
+{
+	while (width > 1 && elements / width < threads)
+		width /= 2;
+	return width;
+}
+
+static const char *default_frag_layout(Infer *in, const Op *frag)
+{
+	const Type *t = &frag->result->type;
+	int threads = 32 * warps_of(frag);
+	if (t->rank == 1) {
+		int64_t n = t->shape[0] / threads;
+		return arena_printf(in->t->arena, "blocked(%d)", n > 1 ? (int)n : 1);
+	}
+	int width = clamp_width(16 / (int)dtype_bytes(t->dtype), t->shape[0] * t->shape[1], threads);
+	while (t->shape[1] % width != 0)
+		width /= 2;
+	return arena_printf(in->t->arena, "blocked(1,%d)", width);
+}
+
+/* The widest vector (in elements, at most 16 bytes) that one access allows along the loop's last argument. */
+static int access_width(const Op *loop, const Op *op)
+{
+	if (op->code != OP_LOAD && op->code != OP_STORE)
+		return 16;
+	int first = op->code == OP_LOAD ? 0 : 1;
+	if (op->args[first]->type.kind != TY_SHARED && op->args[first]->type.kind != TY_TENSOR)
+		return 16;
+	const Region *body = loop->regions[0];
+	int last = body->nargs - 1;
+	TileRef r = tile_ref(op->args[first]);
+	if (r.object_rank == 0)
+		return 16;
+	Value *const *idx = op->args + first + 1;
+	bool uniform = true;
+	for (int d = 0; d < r.object_rank; d++)
+		uniform &= !depends_on_arg(body, idx[d], last);
+	if (uniform)
+		return 16;
+	for (int d = 0; d + 1 < r.object_rank; d++)
+		if (depends_on_arg(body, idx[d], last))
+			return 1;
+	if (!unit_in_arg(body, idx[r.object_rank - 1], last))
+		return 1;
+	int w = 16 / (int)dtype_bytes(r.dtype);
+	int64_t div = value_divisor(body, idx[r.object_rank - 1], last);
+	while (w > 1 && div % w != 0)
+		w /= 2;
+	return w;
+}
+
+static const char *default_loop_layout(Infer *in, const Op *loop)
+{
+	const Attr *ext = attr_get(loop, "extents");
+	int rank = loop->regions[0]->nargs, width = 16, threads = 32 * warps_of(loop);
+	int64_t n = rank == 2 ? ext->list[0] * ext->list[1] : ext->list[0];
+	for (const Op *op = loop->regions[0]->first; op; op = op->next) {
+		int w = access_width(loop, op);
+		width = w < width ? w : width;
+	}
+	width = clamp_width(width, n, threads);
+	while (ext->list[rank - 1] % width != 0)
+		width /= 2;
+	return rank == 2 ? arena_printf(in->t->arena, "blocked(1,%d)", width) : arena_printf(in->t->arena, "blocked(%d)", width);
+}
+
+static void infer_kernel(Infer *in, Op *kernel)
+{
+	for (;;) {
+		do {
+			in->changed = false;
+			in->open = NULL;
+			tir_walk(kernel->regions[0], visit, in);
+		} while (in->changed && !in->failed);
+		if (in->failed)
+			return;
+		if (!in->open)
+			tir_walk(kernel->regions[0], find_open_loop, in);
+		if (!in->open)
+			return;
+		give(in, in->open, in->open->code == OP_FRAG ? default_frag_layout(in, in->open) : default_loop_layout(in, in->open), in->open);
+	}
+}
+
+/* ---- shared tiles ---- */
+
+static bool mark_async_tile(Op *op, void *user)
+{
+	Tir *t = user;
+	Value *shared[2] = { NULL, NULL };
+	switch (op->code) {
+	case OP_TMA_LOAD: shared[0] = op->args[1]; break;
+	case OP_TMA_STORE: shared[0] = op->args[0]; break;
+	case OP_MMA: shared[0] = op->args[1]; shared[1] = op->args[2]; break;
+	default: return true;
+	}
+	for (int i = 0; i < 2; i++)
+		if (shared[i] && tile_ref(shared[i]).space == TY_SHARED) {
+			Op *tile = tile_ref(shared[i]).object;
+			if (!layout_of(tile))
+				attr_set_text(t, tile, "layout", "async");
+		}
+	return true;
+}
+
+static bool finish_shared(Op *op, void *user)
+{
+	Tir *t = user;
+	const char *have = layout_of(op);
+	if (op->code != OP_SHARED || (have && strcmp(have, "async") != 0))
+		return true;
+	const Type *ty = &op->result->type;
+	int64_t row = ty->shape[ty->rank - 1] * (int64_t)dtype_bytes(ty->dtype);
+	int64_t rows = ty->rank - (attr_int(op, "ring", 0) > 0) >= 2 ? ty->shape[ty->rank - 2] : 0;
+	const char *layout = "linear";
+	if (have && rows > 0 && rows % 8 == 0)
+		layout = row % 128 == 0 ? "swizzle128" : row % 64 == 0 ? "swizzle64" : row % 32 == 0 ? "swizzle32" : "linear";
+	attr_set_text(t, op, "layout", layout);
+	return true;
+}
+
+/* Every layout must exist for its shape. */
+static bool check_layout(Op *op, void *user)
+{
+	Infer *in = user;
+	const char *why = "", *text = layout_of(op);
+	int64_t shape[2] = { 0, 0 };
+	int rank;
+	if (op->code == OP_FRAG) {
+		rank = op->result->type.rank;
+		for (int i = 0; i < rank && i < 2; i++)
+			shape[i] = op->result->type.shape[i];
+	} else if (op->code == OP_PARALLEL) {
+		const Attr *ext = attr_get(op, "extents");
+		rank = op->regions[0]->nargs;
+		for (int i = 0; i < rank; i++)
+			shape[i] = ext->list[i];
+	} else {
+		return true;
+	}
+	if (!layout_from_text(in->t->arena, text, rank, shape, warps_of(op), &why)) {
+		diag_error(in->t->diags, op->loc, E_LAYOUT, "layout %s does not fit: %s", text, why);
+		in->failed = true;
+	}
+	return true;
+}
+
+bool pass_infer_layouts(Tir *t)
+{
+	Infer in = { .t = t };
+	for (Op *k = t->first; k && !in.failed; k = k->next) {
+		tir_walk(k->regions[0], mark_async_tile, t);
+		tir_walk(k->regions[0], finish_shared, t);
+		infer_kernel(&in, k);
+		if (!in.failed)
+			tir_walk(k->regions[0], check_layout, &in);
+	}
+	return !in.failed;
+}

@@ -1,0 +1,50 @@
+/* pass.h - the passes over TIR and the driver that runs them in table order. */
+#ifndef TILE_PASSES_PASS_H
+#define TILE_PASSES_PASS_H
+
+#include "compiler/tir/tir.h"
+
+typedef enum PassId {
+#define PASS(id, name, function, contract) id,
+#include "compiler/passes/passes.def"
+#undef PASS
+	PASS_COUNT
+} PassId;
+
+typedef struct PassOptions {
+	const char *print_after; /* a pass, "all", or NULL */
+	FILE *print_to;          /* needed with print_after */
+	const char *only;        /* "name,name"; NULL: all; order is the table's */
+	bool time;
+	FILE *time_to;
+	bool cpu; /* leave out what only chooses device instructions */
+} PassOptions;
+
+/* Verifies before the first pass and after each; false after errors. */
+bool passes_run(Tir *t, const PassOptions *o);
+const char *pass_name(PassId id);
+const char *pass_contract(PassId id);
+
+/* Each reports its errors and returns false after any. */
+bool pass_infer_layouts(Tir *t);
+bool pass_select(Tir *t);
+bool pass_bind_barriers(Tir *t);
+bool pass_insert_fences(Tir *t);
+bool pass_track_groups(Tir *t);
+bool pass_plan_shared(Tir *t);
+bool pass_check_limits(Tir *t);
+
+/* ---- shared by passes ---- */
+
+/* Whether a product is done by warpgroups; before `select` everything that is
+ * not of one warp counts. */
+bool mma_is_wgmma(const Op *mma);
+int64_t tile_bytes(const TileRef *r); /* -1 with a run-time extent */
+/* The tile whose storage a shared tile is in: itself unless declared `at`. */
+const Op *shared_root(const Op *shared);
+/* The name of an object as the source has it. */
+const char *object_name(const Op *object);
+/* Copies the next of comma-separated names into `name`; false at the end. */
+bool next_name(const char **list, char *name, size_t size);
+
+#endif

@@ -1,0 +1,78 @@
+/* select.c - chooses the instruction of every product and register copy, or says why none fits.
+ *
+ * Needs: layouts.  Establishes: {inst} on mma (wgmma_ss, wgmma_rs, mma_sync) and
+ * copy (reg, ldmatrix, stmatrix, vector).
+ */
+#include <string.h>
+
+#include "compiler/passes/pass.h"
+
+static const char *layout_of(const TileRef *r) { return attr_text(r->object, "layout", ""); }
+static bool is_warp_tile(const TileRef *r) { return r->warp_scope || attr_int(r->object, "warp_scope", 0); }
+
+static bool select_mma(Tir *t, Op *op)
+{
+	TileRef d = tile_ref(op->args[0]), a = tile_ref(op->args[1]), b = tile_ref(op->args[2]);
+	if (is_warp_tile(&d)) {
+		if (a.space != TY_FRAG || b.space != TY_FRAG) {
+			diag_error(t->diags, op->loc, E_MMA_SHAPE, "a product of warp fragments takes both operands from warp fragments");
+			diag_help(t->diags, "copy the shared tile to a warp frag first");
+			return false;
+		}
+		attr_set_text(t, op, "inst", "mma_sync");
+		return true;
+	}
+	if (b.space != TY_SHARED) {
+		diag_error(t->diags, op->loc, E_WGMMA_SHAPE, "the right operand of a warpgroup product must be a shared tile");
+		return false;
+	}
+	attr_set_text(t, op, "inst", a.space == TY_FRAG ? "wgmma_rs" : "wgmma_ss");
+	return true;
+}
+
+/* 8 elements of a stored row are 16 contiguous bytes. */
+static bool matrix_rows(const TileRef *s)
+{
+	if (s->space != TY_SHARED || dtype_bits(s->dtype) != 16 || s->rank != 2)
+		return false;
+	const Type *ty = &s->object->result->type;
+	return ty->shape[ty->rank - 1] % 8 == 0;
+}
+
+static bool matrix_frag(const TileRef *f)
+{
+	return f->space == TY_FRAG && f->rank == 2 && !f->trans && strcmp(layout_of(f), "mma") == 0;
+}
+
+static void select_copy(Tir *t, Op *op)
+{
+	TileRef s = tile_ref(op->args[0]), d = tile_ref(op->args[1]);
+	const char *inst = "vector";
+	if (s.space == TY_FRAG && d.space == TY_FRAG)
+		inst = "reg";
+	else if (op->nargs == 2 && matrix_rows(&s) && matrix_frag(&d) && s.dtype == d.dtype)
+		inst = "ldmatrix";
+	else if (op->nargs == 2 && matrix_rows(&d) && matrix_frag(&s))
+		inst = "stmatrix";
+	attr_set_text(t, op, "inst", inst);
+}
+
+typedef struct Select { Tir *t; bool ok; } Select;
+
+static bool visit(Op *op, void *user)
+{
+	Select *s = user;
+	if (op->code == OP_MMA)
+		s->ok &= select_mma(s->t, op);
+	else if (op->code == OP_COPY)
+		select_copy(s->t, op);
+	return true;
+}
+
+bool pass_select(Tir *t)
+{
+	Select s = { t, true };
+	for (Op *k = t->first; k; k = k->next)
+		tir_walk(k->regions[0], visit, &s);
+	return s.ok;
+}

@@ -1,0 +1,360 @@
+/* tir.c - building, querying and walking the tile IR. */
+#include "compiler/tir/tir.h"
+
+#include <string.h>
+
+static const OpInfo op_table[] = {
+#define OP(id, text, min_args, max_args, result, effect, regions, doc) \
+	{ text, min_args, max_args, result, effect, regions, doc },
+#include "compiler/tir/ops.def"
+#undef OP
+};
+
+const OpInfo *op_info(Opcode op)
+{
+	return &op_table[op];
+}
+
+Opcode op_from_text(const char *text)
+{
+	for (int i = 0; i < OP_COUNT; i++)
+		if (strcmp(op_table[i].text, text) == 0)
+			return (Opcode)i;
+	return OP_COUNT;
+}
+
+/* ---- types ---- */
+
+Type type_tile(TypeKind kind, DType d, int rank, const int64_t *shape)
+{
+	Type t = { .kind = kind, .dtype = d, .rank = rank };
+	for (int i = 0; i < rank && i < TIR_MAX_RANK; i++)
+		t.shape[i] = shape ? shape[i] : -1;
+	return t;
+}
+
+bool type_equal(Type a, Type b)
+{
+	if (a.kind != b.kind || a.dtype != b.dtype || a.rank != b.rank)
+		return false;
+	for (int i = 0; i < a.rank; i++)
+		if (a.shape[i] != b.shape[i])
+			return false;
+	return true;
+}
+
+static const char *shape_text(Arena *a, Type t)
+{
+	const char *s = "";
+	for (int i = 0; i < t.rank; i++) {
+		const char *sep = i ? "x" : ", ";
+		if (t.shape[i] < 0)
+			s = arena_printf(a, "%s%s?", s, sep);
+		else
+			s = arena_printf(a, "%s%s%lld", s, sep, (long long)t.shape[i]);
+	}
+	return s;
+}
+
+static const char *tile_text(Arena *a, const char *space, Type t)
+{
+	return arena_printf(a, "%s<%s%s>", space, dtype_name(t.dtype), shape_text(a, t));
+}
+
+const char *type_text(Arena *a, Type t)
+{
+	switch (t.kind) {
+	case TY_NONE: return "none";
+	case TY_SCALAR: return dtype_name(t.dtype);
+	case TY_VAR: return arena_printf(a, "var<%s>", dtype_name(t.dtype));
+	case TY_MBARRIER: return "mbarrier";
+	case TY_BARRIER: return "barrier";
+	case TY_TENSOR: return arena_printf(a, "tensor<%s, rank %d>", dtype_name(t.dtype), t.rank);
+	case TY_SHARED: return tile_text(a, "shared", t);
+	case TY_FRAG: return tile_text(a, "frag", t);
+	case TY_VIEW_TENSOR: return tile_text(a, "view.tensor", t);
+	case TY_VIEW_SHARED: return tile_text(a, "view.shared", t);
+	case TY_VIEW_FRAG: return tile_text(a, "view.frag", t);
+	}
+	return "none";
+}
+
+/* ---- building ---- */
+
+Tir *tir_new(Arena *a, Diags *d)
+{
+	Tir *t = ARENA_NEW(a, Tir);
+	t->arena = a;
+	t->diags = d;
+	return t;
+}
+
+static Value *new_value(Tir *t, Type type)
+{
+	Value *v = ARENA_NEW(t->arena, Value);
+	v->id = t->next_id++;
+	v->type = type;
+	return v;
+}
+
+Op *tir_op(Tir *t, Opcode code, Loc loc, Type type, int nargs, Value *const *args)
+{
+	Op *op = ARENA_NEW(t->arena, Op);
+	op->code = code;
+	op->loc = loc;
+	op->nargs = nargs;
+	if (nargs) {
+		op->args = ARENA_ARRAY(t->arena, Value *, nargs);
+		memcpy(op->args, args, sizeof(Value *) * (size_t)nargs);
+	}
+	if (type.kind != TY_NONE) {
+		op->result = new_value(t, type);
+		op->result->def = op;
+	}
+	return op;
+}
+
+Region *tir_region(Tir *t, Op *owner, int index)
+{
+	Region *r = ARENA_NEW(t->arena, Region);
+	r->owner = owner;
+	owner->regions[index] = r;
+	return r;
+}
+
+Value *tir_region_arg(Tir *t, Region *r, Type type, const char *name)
+{
+	Value *v = new_value(t, type);
+	v->region = r;
+	v->name = name;
+	r->args[r->nargs++] = v;
+	return v;
+}
+
+void tir_append(Region *r, Op *op)
+{
+	op->parent = r;
+	op->next = NULL;
+	op->prev = r->last;
+	if (r->last)
+		r->last->next = op;
+	else
+		r->first = op;
+	r->last = op;
+}
+
+void tir_insert_before(Op *where, Op *op)
+{
+	op->parent = where->parent;
+	op->prev = where->prev;
+	op->next = where;
+	if (where->prev)
+		where->prev->next = op;
+	else
+		where->parent->first = op;
+	where->prev = op;
+}
+
+void tir_insert_after(Op *where, Op *op)
+{
+	if (where->next)
+		tir_insert_before(where->next, op);
+	else
+		tir_append(where->parent, op);
+}
+
+void tir_remove(Op *op)
+{
+	Region *r = op->parent;
+	if (op->prev)
+		op->prev->next = op->next;
+	else
+		r->first = op->next;
+	if (op->next)
+		op->next->prev = op->prev;
+	else
+		r->last = op->prev;
+	op->prev = op->next = NULL;
+	op->parent = NULL;
+}
+
+void tir_add_kernel(Tir *t, Op *kernel)
+{
+	kernel->prev = t->last;
+	if (t->last)
+		t->last->next = kernel;
+	else
+		t->first = kernel;
+	t->last = kernel;
+}
+
+void tir_add_operand(Tir *t, Op *op, Value *v)
+{
+	Value **args = ARENA_ARRAY(t->arena, Value *, op->nargs + 1);
+	if (op->nargs)
+		memcpy(args, op->args, sizeof(Value *) * (size_t)op->nargs);
+	args[op->nargs++] = v;
+	op->args = args;
+}
+
+/* ---- attributes ---- */
+
+static Attr *attr_slot(Tir *t, Op *op, const char *name)
+{
+	Attr **at = &op->attrs;
+	while (*at && strcmp((*at)->name, name) < 0)
+		at = &(*at)->next;
+	if (*at && strcmp((*at)->name, name) == 0) {
+		Attr *next = (*at)->next;
+		**at = (Attr){ .next = next, .name = (*at)->name };
+		return *at;
+	}
+	Attr *a = ARENA_NEW(t->arena, Attr);
+	a->name = arena_strndup(t->arena, name, strlen(name));
+	a->next = *at;
+	*at = a;
+	return a;
+}
+
+void attr_set_int(Tir *t, Op *op, const char *name, int64_t v)
+{
+	Attr *a = attr_slot(t, op, name);
+	a->kind = ATTR_INT;
+	a->i = v;
+}
+
+void attr_set_real(Tir *t, Op *op, const char *name, double v)
+{
+	Attr *a = attr_slot(t, op, name);
+	a->kind = ATTR_REAL;
+	a->f = v;
+}
+
+void attr_set_text(Tir *t, Op *op, const char *name, const char *v)
+{
+	const char *copy = arena_strndup(t->arena, v, strlen(v)); /* v may be the old value */
+	Attr *a = attr_slot(t, op, name);
+	a->kind = ATTR_TEXT;
+	a->text = copy;
+}
+
+void attr_set_list(Tir *t, Op *op, const char *name, int n, const int64_t *v)
+{
+	int64_t *copy = ARENA_ARRAY(t->arena, int64_t, n ? n : 1);
+	if (n)
+		memcpy(copy, v, sizeof(int64_t) * (size_t)n);
+	Attr *a = attr_slot(t, op, name);
+	a->kind = ATTR_LIST;
+	a->n = n;
+	a->list = copy;
+}
+
+const Attr *attr_get(const Op *op, const char *name)
+{
+	for (const Attr *a = op->attrs; a; a = a->next)
+		if (strcmp(a->name, name) == 0)
+			return a;
+	return NULL;
+}
+
+int64_t attr_int(const Op *op, const char *name, int64_t otherwise)
+{
+	const Attr *a = attr_get(op, name);
+	return a && a->kind == ATTR_INT ? a->i : otherwise;
+}
+
+const char *attr_text(const Op *op, const char *name, const char *otherwise)
+{
+	const Attr *a = attr_get(op, name);
+	return a && a->kind == ATTR_TEXT ? a->text : otherwise;
+}
+
+/* ---- tiles ---- */
+
+static void view_ref(TileRef *r, const Op *view)
+{
+	const Attr *dims = attr_get(view, "dims");
+	int next = 1;
+	for (int i = 0; i < r->object_rank && dims && i < dims->n; i++) {
+		r->dims[i] = dims->list[i];
+		if (r->dims[i] != 0 && next < view->nargs)
+			r->start[i] = view->args[next++];
+	}
+	r->trans = attr_int(view, "trans", 0) != 0;
+	r->warp_scope |= attr_int(view, "warp_scope", 0) != 0;
+}
+
+static TypeKind space_of(TypeKind k)
+{
+	switch (k) {
+	case TY_VIEW_TENSOR: return TY_TENSOR;
+	case TY_VIEW_SHARED: return TY_SHARED;
+	case TY_VIEW_FRAG: return TY_FRAG;
+	default: return k;
+	}
+}
+
+TileRef tile_ref(const Value *v)
+{
+	const Op *def = v->def;
+	const Value *object = def->code == OP_VIEW ? def->args[0] : v;
+	TileRef r = {
+		.object = object->def,
+		.space = space_of(v->type.kind),
+		.dtype = v->type.dtype,
+		.rank = v->type.rank,
+		.object_rank = object->type.rank,
+		.warp_scope = attr_int(object->def, "warp_scope", 0) != 0,
+	};
+	memcpy(r.shape, v->type.shape, sizeof r.shape);
+	if (def->code == OP_VIEW)
+		view_ref(&r, def);
+	return r;
+}
+
+/* ---- walking ---- */
+
+void tir_walk(Region *r, OpVisitor visit, void *user)
+{
+	if (!r)
+		return;
+	for (Op *op = r->first, *next; op; op = next) {
+		next = op->next; /* the visitor may remove op */
+		if (!visit(op, user))
+			continue;
+		tir_walk(op->regions[0], visit, user);
+		tir_walk(op->regions[1], visit, user);
+	}
+}
+
+Op *tir_enclosing(const Op *op, Opcode code)
+{
+	for (const Region *r = op->parent; r; r = r->owner->parent)
+		if (r->owner->code == code)
+			return r->owner;
+	return NULL;
+}
+
+Op *tir_team(const Op *op)
+{
+	Op *role = tir_enclosing(op, OP_ROLE);
+	return role ? role : tir_enclosing(op, OP_KERNEL);
+}
+
+int team_warps(const Op *team)
+{
+	if (team->code == OP_ROLE)
+		return (int)attr_int(team, "warps", 1);
+	return (int)(attr_int(team, "threads", 32) / 32);
+}
+
+bool value_const_int(const Value *v, int64_t *out)
+{
+	if (!v || !v->def || v->def->code != OP_CONST)
+		return false;
+	const Attr *a = attr_get(v->def, "value");
+	if (!a || a->kind != ATTR_INT)
+		return false;
+	*out = a->i;
+	return true;
+}

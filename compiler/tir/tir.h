@@ -1,0 +1,190 @@
+/* tir.h - the tile IR: what a program means in terms of tiles, teams and
+ * barriers, with every compile-time choice of the source already made.
+ *
+ * A module is a list of kernel ops.  An op has operands, at most one result,
+ * attributes and up to two regions.  Scalars are SSA values, visible in the
+ * rest of their region and in regions nested in it.  Everything mutable is an
+ * object (var, frag, shared, tensor, mbarrier): there are no phis.
+ *
+ * Text form (print and parse are inverse):
+ *
+ *   %7 = load %3, %1, %2 {masked=0} : f32 @12:9
+ *   for %0, %4, %5 @20:3 (%i : i32) {
+ *     ...
+ *   }
+ *
+ * Stages.  Elaboration leaves {layout} of fragments, parallel loops and shared
+ * tiles empty where the source gives none, and {count}, {bytes}, {offset},
+ * {inst}, {id} unset; the passes of compiler/passes/ fill them in.  The verifier
+ * checks what holds at every stage.
+ */
+#ifndef TILE_TIR_H
+#define TILE_TIR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "dsl/dtype.h"
+#include "dsl/support/diag.h"
+
+typedef enum ResultKind { RES_NONE, RES_SCALAR, RES_OBJECT, RES_VIEW, RES_MAYBE } ResultKind;
+typedef enum Effect { FX_PURE, FX_READ, FX_WRITE, FX_SYNC, FX_CONTROL, FX_DECL } Effect;
+
+typedef enum Opcode {
+#define OP(id, text, min_args, max_args, result, effect, regions, doc) id,
+#include "compiler/tir/ops.def"
+#undef OP
+	OP_COUNT
+} Opcode;
+
+typedef struct OpInfo {
+	const char *text;
+	int min_args, max_args;
+	ResultKind result;
+	Effect effect;
+	int regions;
+	const char *doc;
+} OpInfo;
+const OpInfo *op_info(Opcode op);
+/* OP_COUNT when there is none. */
+Opcode op_from_text(const char *text);
+
+/* ---- types ---- */
+
+enum { TIR_MAX_RANK = 6 }; /* a ring dimension and five more */
+
+typedef enum TypeKind {
+	TY_NONE, TY_SCALAR, TY_VAR, TY_MBARRIER, TY_BARRIER,
+	TY_TENSOR, TY_SHARED, TY_FRAG,            /* objects; tensor: rank only, no shape */
+	TY_VIEW_TENSOR, TY_VIEW_SHARED, TY_VIEW_FRAG /* shape after dropping indexed dimensions and .T; fixed extents only */
+} TypeKind;
+
+typedef struct Type {
+	TypeKind kind;
+	DType dtype;
+	int rank;
+	int64_t shape[TIR_MAX_RANK]; /* tensors: -1; a view of a whole run-time extent: -1 */
+} Type;
+
+/* ---- attributes ---- */
+
+typedef enum AttrKind { ATTR_INT, ATTR_REAL, ATTR_TEXT, ATTR_LIST } AttrKind;
+typedef struct Attr {
+	struct Attr *next; /* sorted by name */
+	const char *name;
+	AttrKind kind;
+	int64_t i;
+	double f;
+	const char *text;
+	int n;
+	int64_t *list;
+} Attr;
+
+/* ---- values, ops, regions ---- */
+
+typedef struct Op Op;
+typedef struct Region Region;
+
+typedef struct Value {
+	unsigned id;      /* unique in the kernel; printed as %id */
+	Type type;
+	Op *def;          /* NULL for a region argument */
+	Region *region;   /* of a region argument */
+	const char *name; /* the source's name or NULL; for messages */
+} Value;
+
+enum { REGION_MAX_ARGS = 2 };
+struct Region {
+	Op *owner;
+	Op *first, *last;
+	int nargs;
+	Value *args[REGION_MAX_ARGS];
+};
+
+struct Op {
+	Op *prev, *next;
+	Region *parent;   /* NULL for kernels */
+	Opcode code;
+	Loc loc;
+	Value *result;    /* or NULL */
+	int nargs;
+	Value **args;
+	Attr *attrs;
+	Region *regions[2];
+};
+
+typedef struct Tir {
+	Arena *arena;
+	Diags *diags;
+	Op *first, *last; /* kernels */
+	unsigned next_id;
+} Tir;
+
+Tir *tir_new(Arena *a, Diags *d);
+
+/* ---- building ---- */
+
+/* Creates an op that is in no region yet.  `type.kind` TY_NONE: no result. */
+Op *tir_op(Tir *t, Opcode code, Loc loc, Type type, int nargs, Value *const *args);
+Region *tir_region(Tir *t, Op *owner, int index); /* creates owner->regions[index] */
+Value *tir_region_arg(Tir *t, Region *r, Type type, const char *name);
+void tir_append(Region *r, Op *op);
+void tir_insert_before(Op *where, Op *op);
+void tir_insert_after(Op *where, Op *op);
+void tir_remove(Op *op);
+void tir_add_kernel(Tir *t, Op *kernel);
+void tir_add_operand(Tir *t, Op *op, Value *v);
+
+static inline Type type_none(void) { return (Type){ .kind = TY_NONE }; }
+static inline Type type_scalar(DType d) { return (Type){ .kind = TY_SCALAR, .dtype = d }; }
+Type type_tile(TypeKind kind, DType d, int rank, const int64_t *shape);
+bool type_equal(Type a, Type b);
+/* "frag<f32, 64x128>", as printed in TIR. */
+const char *type_text(Arena *a, Type t);
+
+/* ---- attributes ---- */
+
+void attr_set_int(Tir *t, Op *op, const char *name, int64_t v);
+void attr_set_real(Tir *t, Op *op, const char *name, double v);
+void attr_set_text(Tir *t, Op *op, const char *name, const char *v);
+void attr_set_list(Tir *t, Op *op, const char *name, int n, const int64_t *v);
+const Attr *attr_get(const Op *op, const char *name); /* NULL when unset */
+int64_t attr_int(const Op *op, const char *name, int64_t otherwise);
+const char *attr_text(const Op *op, const char *name, const char *otherwise);
+
+/* ---- tiles: objects and views alike ---- */
+
+typedef struct TileRef {
+	Op *object;           /* OP_TENSOR, OP_SHARED or OP_FRAG */
+	TypeKind space;       /* TY_TENSOR, TY_SHARED or TY_FRAG */
+	DType dtype;
+	int rank;             /* of the view */
+	int64_t shape[TIR_MAX_RANK]; /* after .T */
+	int object_rank;
+	int64_t dims[TIR_MAX_RANK];  /* per object dimension: 0 whole, n slice, -1 index */
+	Value *start[TIR_MAX_RANK];  /* index or start; NULL where whole */
+	bool trans, warp_scope;
+} TileRef;
+TileRef tile_ref(const Value *v);
+
+/* ---- walking ---- */
+
+typedef bool (*OpVisitor)(Op *op, void *user); /* false: do not enter its regions */
+void tir_walk(Region *r, OpVisitor visit, void *user);
+Op *tir_enclosing(const Op *op, Opcode code); /* nearest ancestor, or NULL */
+/* The team executing op: its role, or the kernel. */
+Op *tir_team(const Op *op);
+int team_warps(const Op *team);
+/* Whether v is a compile-time integer; stores it. */
+bool value_const_int(const Value *v, int64_t *out);
+
+/* ---- text ---- */
+
+void tir_print(const Tir *t, FILE *out);
+/* Parses TIR text of source `source`; errors to d; NULL on errors. */
+Tir *tir_parse(Arena *a, Diags *d, uint32_t source);
+/* Reports what is ill-formed as E_TIR (our bug); true when sound. */
+bool tir_verify(const Tir *t);
+
+#endif

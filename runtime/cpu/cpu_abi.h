@@ -1,0 +1,118 @@
+/* cpu_abi.h - what code compiled with --target=cpu calls, and what calls it.
+ *
+ * A kernel is `void NAME(TileCpuThread *t, void *const *params)`, run once per GPU
+ * thread, each on its own fiber.  params[i] points at parameter i in the
+ * order of the module (tensor pointers, dims i32, scalars, tensor maps).
+ * Shared addresses are byte offsets into t->smem; registers are 32-bit words.
+ * `line` is the line in the .tile source, for reports.
+ *
+ * The compiler's list of these functions is TILE_CPU_TABLE; the ELF loader
+ * resolves them, and exp2f, log2f, sqrtf, tanhf, floorf, fmaf, memcpy, memset, by name.
+ */
+#ifndef TILE_CPU_ABI_H
+#define TILE_CPU_ABI_H
+
+#include <stdint.h>
+
+typedef struct TileCpuThread { /* layout known to compiled code; the runtime's own state follows it */
+	uint8_t *smem;        /*  0: this CTA's shared memory */
+	uint32_t thread;      /*  8: in the CTA */
+	uint32_t block[3];    /* 12 */
+	uint32_t grid[3];     /* 24 */
+	uint32_t cluster_rank;/* 36 */
+} TileCpuThread;
+
+/* A tensor map as the kernel gets it (128 bytes, like CUtensorMap). */
+typedef struct TileCpuTensorMap {
+	uint8_t *base;
+	int64_t dim[5];      /* innermost first, in elements */
+	int64_t stride[5];   /* in bytes; stride[0] is the element size */
+	uint16_t box[5];
+	uint8_t rank, element_bytes, swizzle_bytes /* 0, 32, 64, 128 */, reserved;
+	uint8_t dtype;       /* DType, for reductions */
+} TileCpuTensorMap;
+_Static_assert(sizeof(TileCpuTensorMap) <= 128, "a tensor map is 128 bytes");
+
+/* Operand kinds of products. */
+enum { TILE_CPU_BF16, TILE_CPU_F16, TILE_CPU_TF32 };
+
+/* CPU(name, result, parameters) */
+#define TILE_CPU_TABLE(CPU) \
+	/* names the role of this thread, for reports */ \
+	CPU(tilecpu_role, void, (TileCpuThread *t, const char *name, uint32_t instance, uint32_t line)) \
+	/* a generic store of `bytes` to shared memory has just been made */ \
+	CPU(tilecpu_shared_written, void, (TileCpuThread *t, uint32_t offset, uint32_t bytes, uint32_t line)) \
+	CPU(tilecpu_mbar_init, void, (TileCpuThread *t, uint32_t bar, uint32_t count)) \
+	CPU(tilecpu_mbar_arrive, void, (TileCpuThread *t, uint32_t bar, uint32_t line)) \
+	CPU(tilecpu_mbar_expect_tx, void, (TileCpuThread *t, uint32_t bar, uint32_t bytes, uint32_t line)) \
+	CPU(tilecpu_mbar_arrive_expect_tx, void, (TileCpuThread *t, uint32_t bar, uint32_t bytes, uint32_t line)) \
+	CPU(tilecpu_mbar_wait, void, (TileCpuThread *t, uint32_t bar, uint32_t parity, uint32_t line)) \
+	/* boxes between global and shared memory; coord: rank entries, innermost first */ \
+	CPU(tilecpu_tma_load, void, (TileCpuThread *t, const TileCpuTensorMap *map, uint32_t dst, uint32_t bar, const int32_t *coord, uint32_t line)) \
+	CPU(tilecpu_tma_store, void, (TileCpuThread *t, const TileCpuTensorMap *map, uint32_t src, const int32_t *coord, uint32_t reduce_add, uint32_t line)) \
+	CPU(tilecpu_bulk_load, void, (TileCpuThread *t, uint32_t dst, const void *src, uint32_t bytes, uint32_t bar, uint32_t line)) \
+	CPU(tilecpu_bulk_store, void, (TileCpuThread *t, void *dst, uint32_t src, uint32_t bytes, uint32_t line)) \
+	CPU(tilecpu_bulk_commit, void, (TileCpuThread *t)) \
+	CPU(tilecpu_bulk_wait, void, (TileCpuThread *t, uint32_t n, uint32_t read, uint32_t line)) \
+	/* bytes 4, 8 or 16, of which `valid` are read and the rest zero */ \
+	CPU(tilecpu_cp_async, void, (TileCpuThread *t, uint32_t dst, const void *src, uint32_t bytes, uint32_t valid, uint32_t line)) \
+	CPU(tilecpu_cp_async_commit, void, (TileCpuThread *t)) \
+	CPU(tilecpu_cp_async_wait, void, (TileCpuThread *t, uint32_t n)) \
+	CPU(tilecpu_fence_async, void, (TileCpuThread *t)) \
+	/* bar.sync / bar.arrive id, threads; id 0 with all threads is __syncthreads */ \
+	CPU(tilecpu_bar_sync, void, (TileCpuThread *t, uint32_t id, uint32_t threads, uint32_t line)) \
+	CPU(tilecpu_bar_arrive, void, (TileCpuThread *t, uint32_t id, uint32_t threads, uint32_t line)) \
+	CPU(tilecpu_syncwarp, void, (TileCpuThread *t, uint32_t line)) \
+	/* shfl.sync over the full warp; mode 0 idx, 1 up, 2 down, 3 bfly; out of range gives the own value */ \
+	CPU(tilecpu_shfl, uint32_t, (TileCpuThread *t, uint32_t value, uint32_t mode, uint32_t lane, uint32_t line)) \
+	/* m64 n k(16|8) by the warpgroup: d[n/2] per thread (registers as in PTX), written when waited for.  a: 4 words of \
+	 * the A fragment, or NULL for desc_a.  Descriptors as in PTX, addresses relative to smem.  flags: bit 0 add \
+	 * to d (else start at zero), bit 1 negate A, bit 2 A is MN-major, bit 3 B is MN-major */ \
+	CPU(tilecpu_wgmma, void, (TileCpuThread *t, float *d, uint32_t n, uint32_t kind, const uint32_t *a, uint64_t desc_a, uint64_t desc_b, uint32_t flags, uint32_t line)) \
+	CPU(tilecpu_wgmma_fence, void, (TileCpuThread *t)) \
+	CPU(tilecpu_wgmma_commit, void, (TileCpuThread *t)) \
+	CPU(tilecpu_wgmma_wait, void, (TileCpuThread *t, uint32_t n, uint32_t line)) \
+	/* x1, x2, x4 of 8x8 16-bit matrices; every lane passes its row address as ldmatrix wants it */ \
+	CPU(tilecpu_ldmatrix, void, (TileCpuThread *t, uint32_t *out, uint32_t address, uint32_t count, uint32_t trans, uint32_t line)) \
+	CPU(tilecpu_stmatrix, void, (TileCpuThread *t, uint32_t address, const uint32_t *in, uint32_t count, uint32_t trans, uint32_t line)) \
+	CPU(tilecpu_movmatrix, uint32_t, (TileCpuThread *t, uint32_t in, uint32_t line)) \
+	/* m16n8k16 (16-bit) or m16n8k8 (tf32): d[4] += a[4] b[2] */ \
+	CPU(tilecpu_mma_sync, void, (TileCpuThread *t, float *d, const uint32_t *a, const uint32_t *b, uint32_t kind, uint32_t line)) \
+	CPU(tilecpu_cluster_sync, void, (TileCpuThread *t, uint32_t line)) \
+	/* C's printf with up to n 64-bit arguments: integers as int64, floats as double bits */ \
+	CPU(tilecpu_print, void, (TileCpuThread *t, const char *format, uint32_t n, const uint64_t *args)) \
+	/* ends the launch with an error that carries the text */ \
+	CPU(tilecpu_fail, void, (TileCpuThread *t, const char *text, uint32_t line)) \
+	CPU(tilecpu_clock, uint64_t, (TileCpuThread *t))
+
+#define TILE_CPU_DECLARE(name, result, params) result name params;
+TILE_CPU_TABLE(TILE_CPU_DECLARE)
+#undef TILE_CPU_DECLARE
+
+typedef void (*TileCpuKernel)(TileCpuThread *t, void *const *params);
+
+/* ---- the runtime's side ---- */
+
+typedef struct TileCpuLaunch {
+	TileCpuKernel entry;
+	const char *kernel_name, *source_name;
+	uint32_t grid[3], threads, cluster, smem_bytes;
+	void *const *params;
+	uint64_t seed;     /* scheduling and asynchrony; the same seed gives the same run of each CTA */
+	unsigned workers;  /* host threads; 0: one per core */
+	void (*progress)(void *user, uint64_t ctas_done, uint64_t ctas); /* or NULL */
+	void *user;
+	char *error;       /* receives a report when the result is not 0 */
+	uint32_t error_size;
+} TileCpuLaunch;
+
+/* 0, or -1 after a deadlock, a failed check or a trap; then `error` says role, line and barrier. */
+int tilecpu_launch(const TileCpuLaunch *l);
+
+/* Loads a relocatable x86-64 ELF object; NULL and a sentence in error on failure. */
+typedef struct TileCpuImage TileCpuImage;
+TileCpuImage *tilecpu_image_load(const void *elf, uint64_t size, char *error, uint32_t error_size);
+TileCpuKernel tilecpu_image_symbol(const TileCpuImage *im, const char *name);
+void tilecpu_image_free(TileCpuImage *im);
+
+#endif
