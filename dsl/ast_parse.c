@@ -62,8 +62,12 @@ int parse_next_token(union TILE_YYSTYPE *value, Loc *loc, Parse *p)
 {
 	p->prev = p->token;
 	p->prev_kind = p->token_kind;
-	p->token_kind = lexer_scan(p, value, loc);
+	p->token_kind = parse_gives_up(p) ? TOK_END : lexer_scan(p, value, loc);
 	p->token = *loc;
+	if (p->prev_kind == ';' || p->prev_kind == '{' || p->prev_kind == '}') {
+		p->start = p->token;
+		p->start_kind = p->token_kind;
+	}
 	track_braces(p, p->token_kind, *loc);
 	return p->token_kind;
 }
@@ -151,6 +155,8 @@ static void suggest(Parse *p, Loc at, const Expected *e)
 		diag_help(p->diags, "%s is a word of the language and cannot be a name", describe(p, at, p->token_kind));
 	else if (two_names && !on_later_line(p, p->prev, at))
 		near = nearest_word(text_of(p, p->prev));
+	else if (p->token_kind == '{' && p->prev_kind == ')' && p->start_kind == TOK_NAME)
+		near = nearest_word(text_of(p, p->start)); /* `paralel (i < 64) {` reads as a call until the brace */
 	else if (p->token_kind == TOK_NAME && !e->name)
 		near = nearest_word(text_of(p, at));
 	if (near)
@@ -162,6 +168,8 @@ void parse_report(Parse *p, Loc at, const Expected *e)
 	Loc where = at;
 	const char *found = describe(p, at, p->token_kind);
 
+	if (parse_gives_up(p))
+		return; /* the end of the file was made up */
 	/* What is missing at the end of a line is missing there, not where the next one begins. */
 	if (e->closing && p->prev.end > 0 && (on_later_line(p, p->prev, at) || p->token_kind == TOK_END))
 		where = (Loc){ at.source, p->prev.end, p->prev.end };

@@ -23,6 +23,8 @@ typedef struct Parse {
 	void *scanner, *buffer;
 	Loc token, prev; /* the token read last, and the one before it */
 	int token_kind, prev_kind;
+	Loc start; /* the first token of the statement being read */
+	int start_kind;
 	Loc braces[MAX_OPEN_BRACES];
 	unsigned brace_depth;
 	bool too_deep;
@@ -43,8 +45,9 @@ typedef struct CallSuffix { Expr *limit, *within; } CallSuffix;
 typedef struct ParallelOptions { Expr *batch, *unroll; } ParallelOptions;
 typedef struct ForHead { Stmt *init, *step; Expr *cond; } ForHead;
 
+/* Evaluates `node` once. */
 #define LIST_APPEND(list, node) \
-	((list).head ? (void)((list).tail->next = (node)) : (void)((list).head = (node)), (void)((list).tail = (node)))
+	((list).head ? (void)((list).tail = (list).tail->next = (node)) : (void)((list).head = (list).tail = (node)))
 
 /* lexer.l */
 void lexer_open(Parse *p);

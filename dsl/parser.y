@@ -589,7 +589,7 @@ static bool is_telling(yysymbol_kind_t k, Place at)
 		return is_char(k, ";,)]}:") || k == YYSYMBOL_DOTDOT || k == YYSYMBOL_PLUS_COLON;
 	if (at.expr)
 		return is_char(k, ";)]") || k == YYSYMBOL_RING;
-	return !(word && at.name) && !(at.initializer && is_char(k, "["));
+	return !(at.name && (word || is_char(k, "("))) && !(at.initializer && is_char(k, "["));
 }
 
 static void expect(Expected *e, const char *item)

@@ -25,7 +25,7 @@ typedef struct Ev {
 	int64_t i;       /* EV_CONST of integers and bool */
 	double f;        /* EV_CONST of floats */
 	Value *value;    /* EV_VALUE, EV_BARRIER */
-	View *view;      /* EV_TILE */
+	const View *view; /* EV_TILE */
 	const MBar *bar; /* EV_MBARRIER */
 	const char *text;
 } Ev;
@@ -225,7 +225,7 @@ void element_store(Elab *E, Loc loc, const View *v, Ev x);
 Ev element_atomic(Elab *E, Loc loc, const View *v, Ev x, const char *rmw, bool want);
 bool check_writable(Elab *E, Loc loc, const View *v);
 bool same_shape(Elab *E, Loc loc, const char *what, const View *a, const View *b);
-Ev ev_tile(View *v);
+Ev ev_tile(const View *v);
 
 /* ---- tilestmt.c: statements on whole tiles ---- */
 

@@ -701,10 +701,10 @@ static void hide(Verifier *v, const Value *value)
 
 static void verify_region(Verifier *v, Region *r);
 
+/* Stops at the first ill-formed op: what uses its result could not be checked. */
 static void verify_op(Verifier *v, Op *op)
 {
-	bool visible = check_visible(v, op);
-	if (check_row(v, op) && visible) {
+	if (check_row(v, op) && check_visible(v, op)) {
 		if (op->parent)
 			check_decl_place(v, op);
 		if (op->parent && op->parent->owner->code == OP_PARALLEL && !parallel_allows(op))
@@ -714,7 +714,7 @@ static void verify_op(Verifier *v, Op *op)
 	}
 	if (op->result && op->result->def != op)
 		bad(v, op, "the result belongs to another op");
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2 && v->sound; i++)
 		if (op->regions[i])
 			verify_region(v, op->regions[i]);
 }
@@ -723,7 +723,7 @@ static void verify_region(Verifier *v, Region *r)
 {
 	for (int i = 0; i < r->nargs; i++)
 		show(v, r->owner, r->args[i]);
-	for (Op *op = r->first; op; op = op->next) {
+	for (Op *op = r->first; op && v->sound; op = op->next) {
 		if (op->parent != r || (op->next && op->next->prev != op))
 			bad(v, op, "is linked into another region");
 		verify_op(v, op);
@@ -743,7 +743,7 @@ bool tir_verify(const Tir *t)
 	v.visible = calloc((size_t)t->next_id + 1, sizeof *v.visible);
 	if (!v.visible)
 		abort();
-	for (Op *k = t->first; k; k = k->next)
+	for (Op *k = t->first; k && v.sound; k = k->next)
 		verify_op(&v, k);
 	free(v.visible);
 	return v.sound;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { TAB_WIDTH = 4, BUCKETS = 256, NAME_MAX_LEN = 64 };
+enum { TAB_WIDTH = 4, BUCKETS = 256, NAME_MAX_LEN = 64, MAX_EXCERPT = 160 };
 
 typedef enum Severity { SEV_ERROR, SEV_WARNING, SEV_NOTE, SEV_HELP } Severity;
 
@@ -268,6 +268,10 @@ static void print_excerpt(const Source *s, unsigned line, Loc loc, DiagStyle sty
 		end++;
 	if (end > begin && s->text[end - 1] == '\r')
 		end--;
+	if (at - begin > MAX_EXCERPT) /* of a very long line, what surrounds the place */
+		begin = at - MAX_EXCERPT;
+	if (end > at && end - at > MAX_EXCERPT)
+		end = at + MAX_EXCERPT;
 	if (last > end)
 		last = end;
 	while (last > at && (s->text[last - 1] == ' ' || s->text[last - 1] == '\t'))

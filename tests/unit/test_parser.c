@@ -150,6 +150,7 @@ static void test_precedence(void **state)
 	(void)state;
 	check_tree("const i32 A = 1 + 2 * -3;",
 	           "(const i32 A\n  (+\n    (int 1)\n    (*\n      (int 2)\n      (neg\n        (int 3)))))\n");
+	check_tree("dim A, B;", "(dim i32 A)\n(dim i32 B)\n");
 	check_tree("const i32 A = x[1][:].T;",
 	           "(const i32 A\n  (member T\n    (subscript\n      (name x)\n      (index\n        (int 1))\n      (all))))\n");
 }
@@ -209,7 +210,7 @@ static void test_several_errors(void **state)
 	check_errors("kernel k(in bf16 q[4]) grd (1) threads (2) {\n  x = 1;\n  for (i = 0; i < 3) { a = 1; }\n}\ndim A\n",
 	             "t:1:24: error: expected 'grid', 'threads', 'occupancy', 'cluster' or '{', found 'grd' [syntax]\n"
 	             "t:3:20: error: expected ';', found ')' [syntax]\n"
-	             "t:5:6: error: expected ',' or ';', found the end of the file [syntax]\n");
+	             "t:5:6: error: expected ';' or ',', found the end of the file [syntax]\n");
 }
 
 static void test_statement_errors(void **state)

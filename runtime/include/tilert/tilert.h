@@ -104,7 +104,11 @@ TILERT_API tilert_status tilert_event_elapsed(tilert_event *begin, tilert_event 
 
 /* ---- Modules ------------------------------------------------------------------ */
 
-/** Loads what `tilec --emit=module` wrote.  The memory is copied. */
+/**
+ * Loads what `tilec --emit=module` wrote.  The memory is copied.
+ *
+ * With a NULL device the module can be asked about its kernels but launches nothing.
+ */
 TILERT_API tilert_status tilert_module_load(tilert_device *d, const void *image, size_t bytes, tilert_module **out);
 TILERT_API tilert_status tilert_module_open(tilert_device *d, const char *path, tilert_module **out);
 TILERT_API void tilert_module_close(tilert_module *m);
@@ -140,12 +144,18 @@ typedef struct tilert_param {
 	tilert_arg_kind kind;
 	tilert_dtype dtype;
 	int rank, direction /* 1 in, 2 out, 3 inout */, optional;
+	const char *shape; /**< tensors: the extents as declared, "[B][T][128]"; borrowed */
 } tilert_param;
 TILERT_API const char *tilert_kernel_name(const tilert_kernel *k);
 TILERT_API size_t tilert_kernel_param_count(const tilert_kernel *k);
 TILERT_API tilert_status tilert_kernel_param(const tilert_kernel *k, size_t i, tilert_param *out);
 
-/** One named argument. */
+typedef struct tilert_kernel_info {
+	uint32_t threads, cluster, smem_bytes, registers; /**< per CTA; registers per thread */
+} tilert_kernel_info;
+TILERT_API tilert_status tilert_kernel_get_info(const tilert_kernel *k, tilert_kernel_info *out);
+
+/** One named argument.  An optional tensor is absent when it is left out, or has data 0 and rank 0. */
 typedef struct tilert_arg {
 	const char *name;
 	tilert_arg_kind kind;
@@ -153,6 +163,13 @@ typedef struct tilert_arg {
 	int64_t i;            /**< kind DIM, and integer SCALARs */
 	double f;             /**< floating SCALARs */
 } tilert_arg;
+
+/**
+ * Extents that tensor parameter `i` must have, computed from the dims, scalars and tensors in `args`; for
+ * allocating outputs.  Arguments may be missing as long as the extents are determined.
+ */
+TILERT_API tilert_status tilert_kernel_extents(const tilert_kernel *k, size_t i, const tilert_arg *args, size_t nargs,
+	int64_t extents[TILERT_MAX_RANK]);
 
 /**
  * A launch checked once: arguments matched by name, dims bound from the tensors and compared, strides, alignment

@@ -1,0 +1,143 @@
+/* header.c - --emit=header: what C code needs to launch the kernels of a file, with their parameters documented. */
+#include "compiler/driver/emit.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+static const char *name_of(const Op *op)
+{
+	return attr_text(op, "name", "?");
+}
+
+/* A dim that some required tensor has as a bare extent is bound from it. */
+static bool dim_is_bound(const Op *kernel, const Op *dim)
+{
+	for (const Op *op = kernel->regions[0]->first; op; op = op->next) {
+		if (op->code != OP_TENSOR || attr_int(op, "optional", 0))
+			continue;
+		for (int i = 0; i < op->result->type.rank; i++) {
+			if (tensor_extent(op, i) == dim->result)
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool is_field(const Op *kernel, const Op *op)
+{
+	return op->code == OP_TENSOR || op->code == OP_PARAM || (op->code == OP_DIM && !dim_is_bound(kernel, op));
+}
+
+static const char *c_type(DType t)
+{
+	switch (t) {
+	case DT_BOOL: case DT_I8: case DT_I16: case DT_I32: return "int32_t";
+	case DT_U8: case DT_U16: case DT_U32: return "uint32_t";
+	case DT_I64: return "int64_t";
+	case DT_U64: return "uint64_t";
+	default: return "float";
+	}
+}
+
+/* "in bf16 q[B][T][128], strides (e0, e1, e2)" */
+static void put_tensor_text(Arena *a, const Op *op, Buffer *out)
+{
+	static const char *const directions[] = { "in", "in", "out", "inout" };
+	const Type *type = &op->result->type;
+	buffer_put(out, "%s%s %s %s", attr_int(op, "optional", 0) ? "optional " : "", directions[attr_int(op, "dir", 1) & 3],
+		dtype_name(type->dtype), name_of(op));
+	for (int i = 0; i < type->rank; i++)
+		buffer_put(out, "[%s]", host_infix(a, tensor_extent(op, i)));
+	for (int i = 0; i < type->rank && tensor_stride(op, 0); i++)
+		buffer_put(out, "%s%s", i ? ", " : ", strides (", host_infix(a, tensor_stride(op, i)));
+	if (tensor_stride(op, 0))
+		buffer_put(out, ")");
+}
+
+static void put_doc(Arena *a, const Op *kernel, Buffer *out)
+{
+	buffer_put(out, "/**\n * Kernel %s: %" PRId64 " threads, %" PRId64 " bytes of shared memory", name_of(kernel),
+		attr_int(kernel, "threads", 0), kernel_smem(kernel));
+	for (const Op *op = kernel->regions[0]->first; op; op = op->next) {
+		for (int i = 0; op->code == OP_GRID && i < op->nargs; i++)
+			buffer_put(out, "%s%s%s", i ? ", " : ", grid (", host_infix(a, op->args[i]), i + 1 == op->nargs ? ")" : "");
+	}
+	buffer_put(out, ".\n *\n");
+	for (const Op *op = kernel->regions[0]->first; op; op = op->next) {
+		if (op->code == OP_TENSOR) {
+			buffer_put(out, " *  ");
+			put_tensor_text(a, op, out);
+			buffer_put(out, "\n");
+		} else if (op->code == OP_PARAM) {
+			buffer_put(out, " *  %s %s\n", dtype_name(op->result->type.dtype), name_of(op));
+		} else if (op->code == OP_DIM) {
+			buffer_put(out, " *  dim %s%s\n", name_of(op), dim_is_bound(kernel, op) ? " (from the tensors)" : "");
+		}
+	}
+	buffer_put(out, " */\n");
+}
+
+static void put_struct(const Op *kernel, Buffer *out)
+{
+	buffer_put(out, "typedef struct %s_args {\n", name_of(kernel));
+	for (const Op *op = kernel->regions[0]->first; op; op = op->next) {
+		if (!is_field(kernel, op))
+			continue;
+		if (op->code == OP_TENSOR)
+			buffer_put(out, "\ttilert_tensor %s;%s\n", name_of(op), attr_int(op, "optional", 0) ? " /* data 0: absent */" : "");
+		else
+			buffer_put(out, "\t%s %s;\n", c_type(op->result->type.dtype), name_of(op));
+	}
+	buffer_put(out, "} %s_args;\n\n", name_of(kernel));
+}
+
+/* The statement that appends one argument. */
+static void put_argument(const Op *op, Buffer *out)
+{
+	const char *name = name_of(op);
+	if (op->code == OP_TENSOR) {
+		if (attr_int(op, "optional", 0))
+			buffer_put(out, "\tif (a->%s.data)\n\t", name);
+		buffer_put(out, "\targ[n].name = \"%s\", arg[n].kind = TILERT_ARG_TENSOR, arg[n++].tensor = a->%s;\n", name, name);
+		return;
+	}
+	bool real = dtype_is_float(op->result->type.dtype);
+	buffer_put(out, "\targ[n].name = \"%s\", arg[n].kind = %s, arg[n++].%s = a->%s;\n", name,
+		op->code == OP_DIM ? "TILERT_ARG_DIM" : "TILERT_ARG_SCALAR", real ? "f" : "i", name);
+}
+
+static void put_functions(const Op *kernel, Buffer *out)
+{
+	const char *name = name_of(kernel);
+	int n = 0;
+	for (const Op *op = kernel->regions[0]->first; op; op = op->next)
+		n += is_field(kernel, op);
+	buffer_put(out, "/** The arguments as tilert wants them; returns their number. */\n");
+	buffer_put(out, "static inline size_t %s_pack(const %s_args *a, tilert_arg arg[%d])\n{\n\tsize_t n = 0;\n", name, name, n ? n : 1);
+	buffer_put(out, "\tmemset(arg, 0, %d * sizeof *arg);\n", n ? n : 1);
+	for (const Op *op = kernel->regions[0]->first; op; op = op->next) {
+		if (is_field(kernel, op))
+			put_argument(op, out);
+	}
+	buffer_put(out, "\treturn n;\n}\n\n");
+	buffer_put(out, "static inline tilert_status %s_launch(tilert_kernel *k, const %s_args *a, tilert_stream s)\n{\n", name, name);
+	buffer_put(out, "\ttilert_arg arg[%d];\n\treturn tilert_launch(k, arg, %s_pack(a, arg), s);\n}\n\n", n ? n : 1, name);
+}
+
+void header_write(const Tir *t, const char *source_name, Buffer *out)
+{
+	const char *slash = strrchr(source_name, '/'), *base = slash ? slash + 1 : source_name;
+	Buffer guard = { .arena = t->arena };
+	buffer_put(&guard, "TILE_");
+	for (const char *p = base; *p; p++)
+		buffer_put(&guard, "%c", isalnum((unsigned char)*p) ? toupper((unsigned char)*p) : '_');
+	buffer_put(out, "/* Generated by tilec from %s; do not edit. */\n#ifndef %s_H\n#define %s_H\n\n", base, guard.data, guard.data);
+	buffer_put(out, "#include <string.h>\n\n#include <tilert/tilert.h>\n\n");
+	for (const Op *k = t->first; k; k = k->next) {
+		put_doc(t->arena, k, out);
+		put_struct(k, out);
+		put_functions(k, out);
+	}
+	buffer_put(out, "#endif\n");
+}

@@ -1,0 +1,142 @@
+/* host_expr.c - SSA scalars over dims, scalar parameters and sm_count as expressions that the host evaluates. */
+#include "compiler/driver/emit.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { MAX_DEPTH = 48 }; /* the runtime's stack has 64 entries */
+
+static const char *operator_word(const Op *op)
+{
+	switch (op->code) {
+	case OP_ADD: return "+";
+	case OP_SUB: return "-";
+	case OP_MUL: return "*";
+	case OP_DIV: return "/";
+	case OP_MOD: return "%";
+	case OP_MIN: return "min";
+	case OP_MAX: return "max";
+	default: return NULL;
+	}
+}
+
+static bool integer(const Value *v)
+{
+	return v->type.kind == TY_SCALAR && dtype_is_int(v->type.dtype);
+}
+
+/* (a + b - 1) / b, as `cdiv` is elaborated: gives a and b. */
+static bool is_cdiv(const Op *op, const Value **a, const Value **b)
+{
+	if (op->code != OP_DIV || !op->args[0]->def)
+		return false;
+	*b = op->args[1];
+	int64_t n = 0, c = 0, one = 0;
+	bool fixed = value_const_int(*b, &n);
+	const Op *top = op->args[0]->def;
+	if (top->code == OP_ADD && fixed && value_const_int(top->args[1], &c) && c == n - 1 && c > 0) {
+		*a = top->args[0];
+		return true;
+	}
+	if (top->code != OP_SUB || !value_const_int(top->args[1], &one) || one != 1 || !top->args[0]->def)
+		return false;
+	const Op *sum = top->args[0]->def;
+	int64_t other = 0;
+	if (sum->code != OP_ADD || !(sum->args[1] == *b || (fixed && value_const_int(sum->args[1], &other) && other == n)))
+		return false;
+	*a = sum->args[0];
+	return true;
+}
+
+/* NULL with *why set to the op that cannot be on the host. */
+static const char *postfix(Arena *a, const Value *v, int depth, const Op **why)
+{
+	const Op *op = v->def;
+	int64_t n;
+	*why = op;
+	if (!op || depth > MAX_DEPTH || !integer(v))
+		return NULL;
+	if (value_const_int(v, &n))
+		return arena_printf(a, "%" PRId64, n);
+	const Value *x, *y;
+	const char *word = operator_word(op), *p, *q;
+	switch (op->code) {
+	case OP_DIM:
+	case OP_PARAM: return attr_text(op, "name", "?");
+	case OP_SM_COUNT: return "sm_count";
+	case OP_CAST: return postfix(a, op->args[0], depth + 1, why);
+	case OP_NEG:
+		p = postfix(a, op->args[0], depth + 1, why);
+		return p ? arena_printf(a, "0 %s -", p) : NULL;
+	case OP_SHL:
+		p = value_const_int(op->args[1], &n) && n >= 0 && n < 62 ? postfix(a, op->args[0], depth + 1, why) : NULL;
+		return p ? arena_printf(a, "%s %" PRId64 " *", p, (int64_t)1 << n) : NULL;
+	default: break;
+	}
+	if (is_cdiv(op, &x, &y)) {
+		word = "cdiv";
+	} else {
+		if (!word)
+			return NULL;
+		x = op->args[0];
+		y = op->args[1];
+	}
+	p = postfix(a, x, depth + 1, why);
+	q = p ? postfix(a, y, depth + 1, why) : NULL;
+	return q ? arena_printf(a, "%s %s %s", p, q, word) : NULL;
+}
+
+const char *host_postfix(Arena *a, Diags *d, const Value *v, Loc use)
+{
+	const Op *why = NULL;
+	const char *s = postfix(a, v, 0, &why);
+	if (s)
+		return s;
+	diag_error(d, use, E_UNSUPPORTED, "the host cannot compute this: only + - * / %% cdiv min max of integers,"
+		" dims, scalar parameters and sm_count");
+	if (why && why->loc.source)
+		diag_note(d, why->loc, "'%s' is not among them", op_info(why->code)->text);
+	return NULL;
+}
+
+static const char *infix(Arena *a, const Value *v, bool inner)
+{
+	const Op *op = v->def;
+	int64_t n;
+	if (!op)
+		return "...";
+	if (value_const_int(v, &n))
+		return arena_printf(a, "%" PRId64, n);
+	if (op->code == OP_DIM || op->code == OP_PARAM)
+		return attr_text(op, "name", "?");
+	if (op->code == OP_SM_COUNT)
+		return "sm_count";
+	if (op->code == OP_CAST)
+		return infix(a, op->args[0], inner);
+	const Value *x, *y;
+	if (is_cdiv(op, &x, &y))
+		return arena_printf(a, "cdiv(%s, %s)", infix(a, x, false), infix(a, y, false));
+	const char *word = operator_word(op);
+	if (!word)
+		return "...";
+	const char *p = infix(a, op->args[0], true), *q = infix(a, op->args[1], true);
+	if (word[1])
+		return arena_printf(a, "%s(%s, %s)", word, p, q);
+	return arena_printf(a, inner ? "(%s %s %s)" : "%s %s %s", p, word, q);
+}
+
+const char *host_infix(Arena *a, const Value *v)
+{
+	return infix(a, v, false);
+}
+
+const Value *tensor_extent(const Op *tensor, int i)
+{
+	return tensor->args[i];
+}
+
+const Value *tensor_stride(const Op *tensor, int i)
+{
+	int rank = tensor->result->type.rank;
+	return tensor->nargs == 2 * rank ? tensor->args[rank + i] : NULL;
+}

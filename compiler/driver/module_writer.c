@@ -1,0 +1,206 @@
+/* module_writer.c - the file of runtime/MODULE.md: what a launch needs to know, and the code for each device. */
+#include "compiler/driver/emit.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "compiler/lower/lower.h"
+
+typedef struct Writer {
+	Arena *a;
+	const Tir *t;
+	Buffer *meta;
+	bool ok;
+} Writer;
+
+static const char *name_of(const Op *op)
+{
+	return attr_text(op, "name", "?");
+}
+
+/* A quoted expression; "0" after an error. */
+static void put_expr(Writer *w, const Value *v, Loc use)
+{
+	const char *s = host_postfix(w->a, w->t->diags, v, use);
+	w->ok &= s != NULL;
+	buffer_put(w->meta, " \"%s\"", s ? s : "0");
+}
+
+/* ---- tensors ---- */
+
+/* Strides of a contiguous tensor: the product of the extents after i. */
+static void put_contiguous_stride(Writer *w, const Op *tensor, int i)
+{
+	int64_t constant = 1, n;
+	Buffer b = { .arena = w->a };
+	for (int k = i + 1; k < tensor->result->type.rank; k++) {
+		const Value *v = tensor_extent(tensor, k);
+		if (value_const_int(v, &n)) {
+			constant *= n;
+			continue;
+		}
+		const char *s = host_postfix(w->a, w->t->diags, v, tensor->loc);
+		w->ok &= s != NULL;
+		buffer_put(&b, b.len ? " %s *" : "%s", s ? s : "0");
+	}
+	if (!b.len)
+		buffer_put(&b, "%" PRId64, constant);
+	else if (constant != 1)
+		buffer_put(&b, " %" PRId64 " *", constant);
+	buffer_put(w->meta, " \"%s\"", b.data);
+}
+
+static void put_tensor(Writer *w, const Op *tensor)
+{
+	static const char *const directions[] = { "in", "in", "out", "inout" };
+	const Type *type = &tensor->result->type;
+	int64_t dir = attr_int(tensor, "dir", 1), align = attr_int(tensor, "align", 0);
+	buffer_put(w->meta, "tensor \"%s\" %s %s %s", name_of(tensor), dtype_name(type->dtype), directions[dir & 3],
+		attr_int(tensor, "optional", 0) ? "optional" : "required");
+	if (align)
+		buffer_put(w->meta, " align %" PRId64, align);
+	buffer_put(w->meta, " rank %d extents", type->rank);
+	for (int i = 0; i < type->rank; i++)
+		put_expr(w, tensor_extent(tensor, i), tensor->loc);
+	buffer_put(w->meta, " strides");
+	for (int i = 0; i < type->rank; i++) {
+		const Value *stride = tensor_stride(tensor, i);
+		if (stride)
+			put_expr(w, stride, tensor->loc);
+		else
+			put_contiguous_stride(w, tensor, i);
+	}
+	buffer_put(w->meta, "\n");
+}
+
+/* ---- tensor maps ---- */
+
+static void put_map_number(Writer *w, const TensorMap *m, const Value *v, int64_t constant, int64_t scale)
+{
+	if (!v) {
+		buffer_put(w->meta, " \"%" PRId64 "\"", constant * scale);
+		return;
+	}
+	const char *s = host_postfix(w->a, w->t->diags, v, m->tensor->loc);
+	w->ok &= s != NULL;
+	int64_t n;
+	if (value_const_int(v, &n))
+		buffer_put(w->meta, " \"%" PRId64 "\"", n * scale);
+	else if (scale == 1)
+		buffer_put(w->meta, " \"%s\"", s ? s : "0");
+	else
+		buffer_put(w->meta, " \"%s %" PRId64 " *\"", s ? s : "0", scale);
+}
+
+static void put_map(Writer *w, const TensorMap *m)
+{
+	buffer_put(w->meta, "tensormap tensor \"%s\" dtype %s swizzle %u dims", name_of(m->tensor), dtype_name(m->dtype), m->swizzle);
+	for (int i = 0; i < m->rank; i++)
+		put_map_number(w, m, m->dim[i].extent, m->dim[i].extent_const, 1);
+	buffer_put(w->meta, " strides");
+	for (int i = 0; i < m->rank; i++)
+		put_map_number(w, m, m->dim[i].stride, m->dim[i].stride_const, dtype_bytes(m->dtype));
+	buffer_put(w->meta, " box");
+	for (int i = 0; i < m->rank; i++)
+		buffer_put(w->meta, " %u", m->dim[i].box);
+	buffer_put(w->meta, "\n");
+}
+
+/* ---- kernels ---- */
+
+int64_t kernel_smem(const Op *kernel)
+{
+	return attr_int(kernel, "smem", 0);
+}
+
+static void put_kernel(Writer *w, const Op *kernel, const PtxasResult *resources)
+{
+	const PtxasKernel *known = ptxas_kernel(resources, name_of(kernel));
+	buffer_put(w->meta, "kernel \"%s\" threads %" PRId64 " cluster %" PRId64 " smem %" PRId64 " registers %d\n", name_of(kernel),
+		attr_int(kernel, "threads", 0), attr_int(kernel, "cluster", 1), kernel_smem(kernel), known ? known->registers : 0);
+	const Op *first = kernel->regions[0]->first;
+	for (const Op *op = first; op; op = op->next) {
+		if (op->code == OP_TENSOR)
+			put_tensor(w, op);
+	}
+	for (const Op *op = first; op; op = op->next) {
+		if (op->code == OP_DIM)
+			buffer_put(w->meta, "dim \"%s\"\n", name_of(op));
+	}
+	for (const Op *op = first; op; op = op->next) {
+		if (op->code == OP_PARAM)
+			buffer_put(w->meta, "scalar \"%s\" %s\n", name_of(op), dtype_name(op->result->type.dtype));
+	}
+	TensorMaps maps = kernel_tensor_maps(w->a, kernel);
+	for (int i = 0; i < maps.n; i++)
+		put_map(w, &maps.map[i]);
+	for (const Op *op = first; op; op = op->next) {
+		if (op->code != OP_GRID)
+			continue;
+		buffer_put(w->meta, "grid");
+		for (int i = 0; i < op->nargs; i++)
+			put_expr(w, op->args[i], op->loc);
+		buffer_put(w->meta, "\n");
+	}
+	buffer_put(w->meta, "end\n");
+}
+
+/* ---- the container ---- */
+
+static void put_number(Buffer *out, uint64_t v, int bytes)
+{
+	for (int i = 0; i < bytes; i++)
+		buffer_bytes(out, &(unsigned char){ (unsigned char)(v >> 8 * i) }, 1);
+}
+
+static void align_to_16(Buffer *out)
+{
+	static const char zeros[16];
+	buffer_bytes(out, zeros, (16 - out->len % 16) % 16);
+}
+
+typedef struct Blob { const char *kind, *data; size_t len; } Blob;
+
+static void put_container(Buffer *out, const Buffer *meta, const Blob *blob, unsigned nblobs)
+{
+	buffer_bytes(out, "TILEMOD1", 8);
+	put_number(out, meta->len, 4);
+	put_number(out, nblobs, 4);
+	size_t at = 16 + 32 * nblobs + meta->len;
+	for (unsigned i = 0; i < nblobs; i++) {
+		char kind[16] = { 0 };
+		memcpy(kind, blob[i].kind, strlen(blob[i].kind));
+		buffer_bytes(out, kind, sizeof kind);
+		at = (at + 15) / 16 * 16;
+		put_number(out, at, 8);
+		put_number(out, blob[i].len, 8);
+		at += blob[i].len;
+	}
+	buffer_bytes(out, meta->data, meta->len);
+	for (unsigned i = 0; i < nblobs; i++) {
+		align_to_16(out);
+		buffer_bytes(out, blob[i].data, blob[i].len);
+	}
+}
+
+bool module_write(const Tir *t, const char *source_name, const ModuleParts *parts, Buffer *out)
+{
+	Buffer meta = { .arena = t->arena };
+	Writer w = { .a = t->arena, .t = t, .meta = &meta, .ok = true };
+	const char *slash = strrchr(source_name, '/');
+	buffer_put(&meta, "module \"%s\" compiler \"" TILE_VERSION "\"\n", slash ? slash + 1 : source_name);
+	for (const Op *k = t->first; k; k = k->next)
+		put_kernel(&w, k, parts->resources);
+	if (!w.ok)
+		return false;
+	Blob blob[3];
+	unsigned n = 0;
+	if (parts->cubin_len)
+		blob[n++] = (Blob){ "cubin:sm_90a", parts->cubin, parts->cubin_len };
+	if (parts->ptx_len)
+		blob[n++] = (Blob){ "ptx", parts->ptx, parts->ptx_len + 1 }; /* with its NUL */
+	if (parts->elf_len)
+		blob[n++] = (Blob){ "elf:x86_64", parts->elf, parts->elf_len };
+	put_container(out, &meta, blob, n);
+	return true;
+}

@@ -1,0 +1,262 @@
+/* calls.c - functions, always expanded in place: parameters bound to arguments, extents to names. */
+#include "compiler/elaborate/elab.h"
+
+#include <string.h>
+
+/* ---- extents of parameters ---- */
+
+static Ev extent_of(const ViewDim *d)
+{
+	return d->seen >= 0 ? ev_int(DT_I32, d->seen) : d->extent_value ? ev_of(d->extent_value) : ev_error();
+}
+
+static void param_note(Elab *E, const Decl *p)
+{
+	diag_note(E->d, p->loc, "parameter declared here");
+}
+
+static bool extent_agrees(Elab *E, Loc loc, const Decl *p, const char *name, int k, Ev want, Ev have)
+{
+	if (want.kind == EV_ERROR || have.kind == EV_ERROR)
+		return false;
+	bool fixed = want.kind == EV_CONST && have.kind == EV_CONST;
+	if (fixed ? want.i == have.i : want.kind == EV_VALUE && have.kind == EV_VALUE)
+		return true;
+	const char *is = have.kind == EV_CONST ? arena_printf(E->a, "%lld", (long long)have.i) : "known at run time only";
+	const char *asked = want.kind == EV_CONST ? arena_printf(E->a, "%lld", (long long)want.i) : "a run-time extent";
+	elab_error(E, loc, E_SHAPE, "extent %d of '%s' is %s, parameter '%s' takes %s", k + 1, name ? name : "this", is, p->name, asked);
+	param_note(E, p);
+	return false;
+}
+
+static bool bind_extent(Elab *E, Loc loc, const Decl *p, const Extent *x, const char *name, int k, Ev have)
+{
+	if (x->e->kind == EX_NAME && !sym_find(E, x->e->name)) {
+		sym_define_ev(E, x->loc, x->e->name, have, "the extent of an argument");
+		return have.kind != EV_ERROR;
+	}
+	return extent_agrees(E, loc, p, name, k, eval_i32(E, x->e, "an extent"), have);
+}
+
+static int extent_count(const Decl *p)
+{
+	int n = 0;
+	for (const Extent *x = p->extents; x; x = x->next)
+		n++;
+	return n;
+}
+
+static bool bind_extents(Elab *E, Loc loc, const Decl *p, const View *v)
+{
+	int axes[TIR_MAX_RANK], n = view_axes(v, axes), k = 0;
+	if (extent_count(p) != n) {
+		elab_error(E, loc, E_SHAPE, "%s has %d dimensions, parameter '%s' takes %d", ev_text(E, ev_tile(v)), n, p->name, extent_count(p));
+		param_note(E, p);
+		return false;
+	}
+	for (const Extent *x = p->extents; x; x = x->next, k++) {
+		const ViewDim *d = &v->dim[axes[k]];
+		if (x->ring != d->ring) {
+			elab_error(E, loc, E_SHAPE, "parameter '%s' takes %s ring", p->name, x->ring ? "a" : "no");
+			param_note(E, p);
+			return false;
+		}
+		if (!bind_extent(E, loc, p, x, v->name, k, extent_of(d)))
+			return false;
+	}
+	return true;
+}
+
+/* ---- parameters ---- */
+
+static TypeKind param_space(const Decl *p)
+{
+	return p->kind == DE_TENSOR ? TY_TENSOR : p->kind == DE_SHARED ? TY_SHARED : TY_FRAG;
+}
+
+static bool mismatch(Elab *E, Loc loc, const Decl *p, DiagCode code, const char *wanted, Ev x)
+{
+	elab_error(E, loc, code, "parameter '%s' takes %s, not %s", p->name, wanted, ev_text(E, x));
+	param_note(E, p);
+	return false;
+}
+
+static bool bind_tile(Elab *E, Loc loc, const Decl *p, Ev x)
+{
+	static const char *const wanted[] = { [TY_TENSOR] = "a global tensor", [TY_SHARED] = "a shared tile", [TY_FRAG] = "a fragment" };
+	TypeKind space = param_space(p);
+	if (x.kind != EV_TILE)
+		return mismatch(E, loc, p, E_TYPE, wanted[space], x);
+	if (x.view->space != space)
+		return mismatch(E, loc, p, E_SPACE, wanted[space], x);
+	if (space == TY_FRAG && (x.view->warp_frag || x.view->warp_view) != p->warp_scope)
+		return mismatch(E, loc, p, E_SPACE, p->warp_scope ? "a warp fragment" : "a fragment of the team", x);
+	if (x.view->dtype != p->dtype)
+		return mismatch(E, loc, p, E_TYPE, dtype_name(p->dtype), x);
+	if (space == TY_TENSOR && p->dir != DIR_IN && x.view->dir == DIR_IN)
+		return mismatch(E, loc, p, E_SPACE, "a tensor to write", x);
+	if (!bind_extents(E, loc, p, x.view))
+		return false;
+	View *v = ARENA_NEW(E->a, View);
+	*v = *x.view;
+	v->name = p->name;
+	if (p->dir == DIR_IN)
+		v->dir = DIR_IN;
+	sym_define_ev(E, p->loc, p->name, ev_tile(v), "a parameter");
+	return true;
+}
+
+static bool bind_mbarrier(Elab *E, Loc loc, const Decl *p, Ev x)
+{
+	if (x.kind != EV_MBARRIER)
+		return mismatch(E, loc, p, E_TYPE, "an mbarrier", x);
+	bool array = p->extents != NULL;
+	bool fits = array ? !x.bar->indexed && !x.bar->scalar && p->extents->ring == x.bar->ring : x.bar->indexed || x.bar->scalar;
+	if (!fits)
+		return mismatch(E, loc, p, E_BARRIER, array ? (p->extents->ring ? "a ring of mbarriers" : "an array of mbarriers") : "one mbarrier", x);
+	if (array && !bind_extent(E, loc, p, p->extents, x.bar->name, 0, ev_int(DT_I32, x.bar->slots)))
+		return false;
+	sym_define_ev(E, p->loc, p->name, x, "a parameter");
+	return true;
+}
+
+static bool bind_scalar(Elab *E, Loc loc, const Decl *p, Ev x, const Stmt *body)
+{
+	if (!ev_is_scalar(x))
+		return mismatch(E, loc, p, E_TYPE, dtype_name(p->dtype), x);
+	declare_scalar(E, p, x, assigns_name(body, p->name));
+	return true;
+}
+
+static bool bind_param(Elab *E, Loc loc, const Decl *p, Ev x, const Stmt *body)
+{
+	if (x.kind == EV_ERROR)
+		return false;
+	switch (p->kind) {
+	case DE_SCALAR: return bind_scalar(E, loc, p, x, body);
+	case DE_MBARRIER: return bind_mbarrier(E, loc, p, x);
+	case DE_BARRIER:
+		if (x.kind != EV_BARRIER)
+			return mismatch(E, loc, p, E_TYPE, "a named barrier", x);
+		sym_define_ev(E, p->loc, p->name, x, "a parameter");
+		return true;
+	default: return bind_tile(E, loc, p, x);
+	}
+}
+
+/* ---- calls ---- */
+
+static int count_args(const Expr *e)
+{
+	int n = 0;
+	for (const Expr *x = e->args; x; x = x->next)
+		n++;
+	return n;
+}
+
+static int count_params(const Decl *fn)
+{
+	int n = 0;
+	for (const Decl *p = fn->params; p; p = p->next)
+		n++;
+	return n;
+}
+
+static bool call_allowed(Elab *E, const Expr *e, const Decl *fn)
+{
+	int given = count_args(e), wanted = count_params(fn);
+	if (given != wanted) {
+		elab_error(E, e->loc, E_CALL, "'%s' takes %d argument%s, not %d", fn->name, wanted, wanted == 1 ? "" : "s", given);
+		diag_note(E->d, fn->loc, "declared here");
+		return false;
+	}
+	if (E->frame && E->frame->depth >= MAX_CALL_DEPTH) {
+		elab_error(E, e->loc, E_CALL, "calls are nested more than %d deep: functions are expanded and cannot recurse", MAX_CALL_DEPTH);
+		return false;
+	}
+	return true;
+}
+
+static bool bind_params(Elab *E, const Expr *e, const Decl *fn, const Ev *args)
+{
+	bool ok = true;
+	int k = 0;
+	const Expr *x = e->args;
+	for (const Decl *p = fn->params; p; p = p->next, x = x->next)
+		ok &= bind_param(E, x->loc, p, args[k++], fn->body);
+	return ok;
+}
+
+/* Tiles stay references, elements are loaded. */
+static Ev *eval_arguments(Elab *E, const Expr *e)
+{
+	Ev *args = ARENA_ARRAY(E->a, Ev, count_args(e) + 1);
+	int k = 0;
+	for (const Expr *x = e->args; x; x = x->next)
+		args[k++] = eval(E, x);
+	return args;
+}
+
+static Ev expand(Elab *E, const Expr *e, const Decl *fn, const Ev *args)
+{
+	Frame frame = { .caller = E->frame, .fn = fn, .call = e->loc, .region = E->region, .mask = E->mask, .result = ev_void() };
+	frame.depth = E->frame ? E->frame->depth + 1 : 1;
+	Scope *saved = E->scope;
+	const Stmt *rest = E->rest;
+	E->scope = E->globals;
+	scope_push(E);
+	bool ok = bind_params(E, e, fn, args);
+	E->frame = &frame;
+	if (ok)
+		exec_list(E, fn->body->body);
+	E->frame = frame.caller;
+	E->scope = saved;
+	E->rest = rest;
+	if (!ok)
+		return ev_error();
+	if (fn->ret != DT_NONE && !frame.returned) {
+		elab_error(E, fn->loc, E_CALL, "'%s' ends without 'return'", fn->name);
+		return ev_error();
+	}
+	return frame.result;
+}
+
+Ev fn_call(Elab *E, const Expr *e, const Decl *fn)
+{
+	if (!call_allowed(E, e, fn))
+		return ev_error();
+	if (E->in_async) {
+		elab_error(E, e->loc, E_TYPE, "async takes products only");
+		return ev_error();
+	}
+	return expand(E, e, fn, eval_arguments(E, e));
+}
+
+void exec_return(Elab *E, const Stmt *s)
+{
+	Frame *f = E->frame;
+	if (!f) {
+		elab_error(E, s->loc, E_CALL, "'return' outside a function");
+		return;
+	}
+	if (f->region != E->region || f->mask != E->mask) {
+		elab_error(E, s->loc, E_CALL, "'return' is the last statement of a function, not under a run-time condition or in a loop");
+		diag_help(E->d, "choose the value with ?:");
+		f->returned = true;
+		f->result = ev_error();
+		return;
+	}
+	Ev x = s->rhs ? eval(E, s->rhs) : ev_void();
+	f->returned = true;
+	f->result = x;
+	if ((f->fn->ret != DT_NONE) != (s->rhs != NULL)) {
+		elab_error(E, s->loc, E_CALL, "'%s' returns %s", f->fn->name, f->fn->ret == DT_NONE ? "nothing" : dtype_name(f->fn->ret));
+		f->result = ev_error();
+	} else if (s->rhs && x.kind != EV_ERROR) {
+		if (!ev_is_scalar(x)) {
+			elab_error(E, s->loc, E_TYPE, "'%s' returns %s, not %s", f->fn->name, dtype_name(f->fn->ret), ev_text(E, x));
+			x = ev_error();
+		}
+		f->result = ev_cast(E, s->loc, x, f->fn->ret);
+	}
+}

@@ -1,0 +1,101 @@
+/* scan.c - questions answered by the syntax alone: what is assigned, what has effects. */
+#include "compiler/elaborate/elab.h"
+
+#include <string.h>
+
+bool assigns_name(const Stmt *list, const char *name)
+{
+	for (const Stmt *s = list; s; s = s->next) {
+		if (s->kind == ST_ASSIGN && s->lhs->kind == EX_NAME && !strcmp(s->lhs->name, name))
+			return true;
+		if (assigns_name(s->body, name) || assigns_name(s->other, name))
+			return true;
+		if (assigns_name(s->init, name) || assigns_name(s->step, name))
+			return true;
+	}
+	return false;
+}
+
+static bool is_constant_divisor(const Elab *E, const Expr *e)
+{
+	if (e->kind == EX_INT || e->kind == EX_REAL)
+		return true;
+	if (e->kind != EX_NAME)
+		return false;
+	const Sym *y = sym_find(E, e->name);
+	return y && y->kind == SYM_EV && y->ev.kind == EV_CONST;
+}
+
+static bool all_pure(const Elab *E, const Expr *list)
+{
+	for (; list; list = list->next)
+		if (!expr_is_pure(E, list))
+			return false;
+	return true;
+}
+
+bool expr_is_pure(const Elab *E, const Expr *e)
+{
+	if (!e)
+		return true;
+	switch (e->kind) {
+	case EX_SUBSCRIPT: return false;
+	case EX_CALL: /* cdiv divides */
+		return builtin_is_pure(e->name) && strcmp(e->name, "cdiv") && all_pure(E, e->args);
+	case EX_TYPED_CALL: return !strcmp(e->name, "bitcast") && all_pure(E, e->args);
+	case EX_BINARY:
+		if ((e->op == BIN_DIV || e->op == BIN_MOD) && !is_constant_divisor(E, e->b))
+			return false;
+		break;
+	default: break;
+	}
+	return expr_is_pure(E, e->a) && expr_is_pure(E, e->b) && expr_is_pure(E, e->c);
+}
+
+typedef struct Around { const Stmt *body; const char *index; } Around;
+
+static bool invariant(const Elab *E, const Expr *e, const Around *loop);
+
+static bool all_invariant(const Elab *E, const Expr *list, const Around *loop)
+{
+	for (; list; list = list->next)
+		if (!invariant(E, list, loop))
+			return false;
+	return true;
+}
+
+/* Elements of `in` tensors do not change while the kernel runs. */
+static bool invariant_element(const Elab *E, const Expr *e, const Around *loop)
+{
+	if (e->a->kind != EX_NAME)
+		return false;
+	const Sym *y = sym_find(E, e->a->name);
+	if (!y || y->kind != SYM_EV || y->ev.kind != EV_TILE)
+		return false;
+	const View *v = y->ev.view;
+	if (v->space != TY_TENSOR || v->dir != DIR_IN)
+		return false;
+	for (const Sub *s = e->subs; s; s = s->next)
+		if (s->a && !invariant(E, s->a, loop))
+			return false;
+	return true;
+}
+
+static bool invariant(const Elab *E, const Expr *e, const Around *loop)
+{
+	if (!e)
+		return true;
+	switch (e->kind) {
+	case EX_NAME: return strcmp(e->name, loop->index) != 0 && !assigns_name(loop->body, e->name);
+	case EX_SUBSCRIPT: return invariant_element(E, e, loop);
+	case EX_CALL: return builtin_is_pure(e->name) && all_invariant(E, e->args, loop);
+	case EX_TYPED_CALL: return !strcmp(e->name, "bitcast") && all_invariant(E, e->args, loop);
+	default: return invariant(E, e->a, loop) && invariant(E, e->b, loop) && invariant(E, e->c, loop);
+	}
+}
+
+bool expr_is_invariant(const Elab *E, const Expr *e, const Stmt *body, const char *index)
+{
+	Around loop = { body, index };
+	return invariant(E, e, &loop);
+}

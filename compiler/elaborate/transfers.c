@@ -1,0 +1,368 @@
+/* transfers.c - built-in statements that move tiles, synchronise, reduce and debug. */
+#include "compiler/elaborate/builtins.h"
+
+#include <string.h>
+
+static Op *statement(Elab *E, const Call *c, int nargs, Value *const *args)
+{
+	return emit_op(E, c->b->op, c->e->loc, type_none(), nargs, args);
+}
+
+/* ---- operands ---- */
+
+static bool has_slice(const View *v)
+{
+	for (int k = 0; k < v->rank; k++)
+		if (v->dim[k].take > 0)
+			return true;
+	return false;
+}
+
+static bool check_limit(Elab *E, const Call *c, const View *a, const View *b)
+{
+	if (c->limit.kind == EV_VOID)
+		return true;
+	if ((a->space == TY_TENSOR && has_slice(a)) || (b->space == TY_TENSOR && has_slice(b)))
+		return true;
+	elab_error(E, c->s->limit->loc, E_CALL, "limit(...) needs a global tile with a slice [first +: n]");
+	return false;
+}
+
+/* Both tiles as operands, then the barrier and use when there are, then the limit. */
+static Op *transfer(Elab *E, const Call *c)
+{
+	Value *args[5];
+	int n = 0;
+	for (int k = 0; k < 2; k++) {
+		args[n] = view_value(E, c->loc[k], c->arg[k].view);
+		if (!args[n++])
+			return NULL;
+	}
+	if (c->n == 3) {
+		const MBar *b = c->arg[2].bar;
+		args[n++] = b->object;
+		args[n++] = ev_value(E, c->loc[2], b->use);
+	}
+	if (c->limit.kind != EV_VOID)
+		args[n++] = ev_value(E, c->e->loc, c->limit);
+	return statement(E, c, n, args);
+}
+
+static bool same_type(Elab *E, const Call *c, const View *a, const View *b)
+{
+	if (a->dtype == b->dtype)
+		return true;
+	elab_error(E, c->e->loc, E_TYPE, "%s does not convert: %s is not %s", c->b->name, dtype_name(a->dtype), dtype_name(b->dtype));
+	diag_help(E->d, "copy(src, dst) converts");
+	return false;
+}
+
+static int64_t bytes_of(const View *v)
+{
+	int axes[TIR_MAX_RANK], n = view_axes(v, axes);
+	int64_t bytes = dtype_bytes(v->dtype);
+	for (int k = 0; k < n; k++) {
+		if (v->dim[axes[k]].seen < 0)
+			return -1;
+		bytes *= v->dim[axes[k]].seen;
+	}
+	return bytes;
+}
+
+/* Whole dimensions after at most one slice, which comes after indices. */
+static bool is_contiguous(const View *v)
+{
+	bool inside = false;
+	for (int k = 0; k < v->rank; k++) {
+		if (inside && v->dim[k].take)
+			return false;
+		inside |= v->dim[k].take >= 0;
+	}
+	return !v->trans;
+}
+
+static bool bulk_fits(Elab *E, const Call *c, const View *global, const View *shared)
+{
+	int64_t g = bytes_of(global), s = bytes_of(shared);
+	if (g < 0 || g != s || g % 16) {
+		elab_error(E, c->e->loc, E_BULK, "%s of %lld bytes and %lld bytes: they agree and are a multiple of 16", c->b->name,
+			(long long)g, (long long)s);
+		return false;
+	}
+	if (!global->strided && !is_contiguous(global)) {
+		elab_error(E, c->e->loc, E_BULK, "the global side of %s is not contiguous", c->b->name);
+		diag_help(E->d, "index the leading dimensions, slice at most one, and take those after it whole");
+		return false;
+	}
+	return true;
+}
+
+static bool transfer_fits(Elab *E, const Call *c, const View *global, const View *shared)
+{
+	if (c->b->op == OP_BULK_LOAD || c->b->op == OP_BULK_STORE)
+		return bulk_fits(E, c, global, shared);
+	if (!same_shape(E, c->e->loc, c->b->name, c->arg[0].view, c->arg[1].view))
+		return false;
+	return same_type(E, c, c->arg[0].view, c->arg[1].view) && check_limit(E, c, global, shared);
+}
+
+/* ---- moving data ---- */
+
+Ev bi_copy(Elab *E, const Call *c)
+{
+	const View *src = c->arg[0].view, *dst = c->arg[1].view;
+	bool ok = check_writable(E, c->loc[1], dst) && same_shape(E, c->e->loc, c->b->name, src, dst) && check_limit(E, c, src, dst);
+	if (ok && (c->b->op == OP_COPY || same_type(E, c, src, dst)))
+		transfer(E, c);
+	return ev_void();
+}
+
+Ev bi_fill(Elab *E, const Call *c)
+{
+	tile_fill(E, c->e->loc, c->arg[0].view, c->arg[1]);
+	return ev_void();
+}
+
+Ev bi_load(Elab *E, const Call *c)
+{
+	if (transfer_fits(E, c, c->arg[0].view, c->arg[1].view))
+		transfer(E, c);
+	return ev_void();
+}
+
+Ev bi_store(Elab *E, const Call *c)
+{
+	const View *global = c->arg[1].view;
+	if (!check_writable(E, c->loc[1], global) || !transfer_fits(E, c, global, c->arg[0].view))
+		return ev_void();
+	Op *op = transfer(E, c);
+	if (op && !strcmp(c->b->name, "tma_reduce_add"))
+		attr_set_text(E->t, op, "reduce", "add");
+	return ev_void();
+}
+
+/* Statements without operands; a count is {n}. */
+Ev bi_plain(Elab *E, const Call *c)
+{
+	Op *op = statement(E, c, 0, NULL);
+	if (c->n)
+		attr_set_int(E->t, op, "n", c->arg[0].i);
+	if (!strcmp(c->b->name, "store_wait_read"))
+		attr_set_int(E->t, op, "read", 1);
+	return ev_void();
+}
+
+/* ---- reductions and scans ---- */
+
+static bool check_axis(Elab *E, const Call *c, int k, int rank)
+{
+	if (c->arg[k].i < rank)
+		return true;
+	elab_error(E, c->loc[k], E_SHAPE, "axis %lld of a tile with %d dimension%s", (long long)c->arg[k].i, rank, rank == 1 ? "" : "s");
+	return false;
+}
+
+Ev bi_reduce(Elab *E, const Call *c)
+{
+	const View *src = c->arg[0].view, *dst = c->arg[1].view;
+	int axes[TIR_MAX_RANK];
+	int64_t axis = c->arg[2].i;
+	bool flat = view_axes(src, axes) != 2 || view_axes(dst, axes) != 1;
+	if (!flat && !check_axis(E, c, 2, 2))
+		return ev_void();
+	if (flat || view_extent(src, axis == 0) != view_extent(dst, 0)) {
+		elab_error(E, c->e->loc, E_SHAPE, "%s of %s along axis %lld does not give %s", c->b->name, view_shape_text(E, src), (long long)axis,
+			view_shape_text(E, dst));
+		return ev_void();
+	}
+	Value *args[2] = { view_value(E, c->loc[0], src), view_value(E, c->loc[1], dst) };
+	if (!args[0] || !args[1])
+		return ev_void();
+	Op *op = statement(E, c, 2, args);
+	attr_set_text(E->t, op, "kind", !strcmp(c->b->name, "reduce_max") ? "max" : "sum");
+	attr_set_int(E->t, op, "axis", axis);
+	return ev_void();
+}
+
+Ev bi_scan(Elab *E, const Call *c)
+{
+	const View *x = c->arg[0].view;
+	int axes[TIR_MAX_RANK];
+	int64_t axis = c->arg[1].i;
+	if (c->n == 3 && strcmp(c->arg[2].text, "reverse")) {
+		elab_error(E, c->loc[2], E_CALL, "argument 3 of %s is not `reverse`", c->b->signature);
+		return ev_void();
+	}
+	if (!check_axis(E, c, 1, view_axes(x, axes)))
+		return ev_void();
+	int64_t extent = view_extent(x, (int)axis);
+	if (c->s->within && (c->within < 1 || extent % c->within)) {
+		elab_error(E, c->s->within->loc, E_SHAPE, "within(%lld) does not divide the %lld elements of axis %lld", (long long)c->within,
+			(long long)extent, (long long)axis);
+		return ev_void();
+	}
+	Value *v = view_value(E, c->loc[0], x);
+	if (!v)
+		return ev_void();
+	Op *op = statement(E, c, 1, &v);
+	attr_set_text(E->t, op, "kind", !strcmp(c->b->name, "cumprod") ? "prod" : "sum");
+	attr_set_int(E->t, op, "axis", axis);
+	if (c->n == 3)
+		attr_set_int(E->t, op, "reverse", 1);
+	if (c->within)
+		attr_set_int(E->t, op, "within", c->within);
+	return ev_void();
+}
+
+/* ---- synchronisation ---- */
+
+Ev bi_arrive(Elab *E, const Call *c)
+{
+	const MBar *b = c->arg[0].bar;
+	Value *args[2] = { b->object, ev_value(E, c->loc[0], b->use) };
+	statement(E, c, 2, args);
+	return ev_void();
+}
+
+Ev bi_wait(Elab *E, const Call *c)
+{
+	const MBar *b = c->arg[0].bar;
+	Value *args[3] = { b->object, NULL, NULL };
+	if (c->n == 1 && !b->ring) {
+		elab_error(E, c->e->loc, E_BARRIER, "'%s' has no ring, so its phase is not known", b->name);
+		diag_help(E->d, "declare it %s[ring n], or write wait(%s[s], parity)", b->name, b->name);
+		diag_note(E->d, b->declared, "declared here");
+		return ev_void();
+	}
+	if (c->n == 2 && b->ring && !b->scalar) {
+		elab_error(E, c->e->loc, E_BARRIER, "'%s' has a ring: its use number says the parity", b->name);
+		diag_help(E->d, "write wait(%s[j])", b->name);
+		return ev_void();
+	}
+	args[1] = ev_value(E, c->loc[0], b->use);
+	if (c->n == 1) {
+		statement(E, c, 2, args);
+		return ev_void();
+	}
+	args[2] = ev_value(E, c->loc[1], c->arg[1]);
+	emit_op(E, OP_WAIT_PARITY, c->e->loc, type_none(), 3, args);
+	return ev_void();
+}
+
+Ev bi_sync(Elab *E, const Call *c)
+{
+	Value *barrier = c->n ? c->arg[0].value : NULL;
+	statement(E, c, c->n, &barrier);
+	return ev_void();
+}
+
+/* ---- atomics, debugging, escape ---- */
+
+Ev bi_atomic(Elab *E, const Call *c)
+{
+	return element_atomic(E, c->e->loc, c->arg[0].view, c->arg[1], c->b->name + strlen("atomic_"), !c->s);
+}
+
+static bool unmasked(Elab *E, const Call *c)
+{
+	if (!E->mask)
+		return true;
+	elab_error(E, c->e->loc, E_UNSUPPORTED, "%s under a condition of an element loop", c->b->name);
+	return false;
+}
+
+/* The conversions of a format as letters; false: one is not known. */
+static bool conversions(Elab *E, const char *format, char **out)
+{
+	char *letters = ARENA_ARRAY(E->a, char, strlen(format) + 1);
+	int n = 0;
+	for (const char *p = format; *p; p++) {
+		if (*p != '%')
+			continue;
+		p++;
+		if (*p == '%')
+			continue;
+		p += strspn(p, "-+ #0123456789.l");
+		if (!*p || !strchr("duxfeg", *p))
+			return false;
+		letters[n++] = *p;
+	}
+	*out = letters;
+	return true;
+}
+
+/* Small integers and 16-bit floats are widened as C's variable arguments are. */
+static Ev print_argument(Elab *E, Loc loc, Ev x)
+{
+	if (dtype_is_float(x.dtype))
+		return ev_cast(E, loc, x, DT_F32);
+	if (dtype_bits(x.dtype) >= 32)
+		return x;
+	return ev_cast(E, loc, x, dtype_is_signed(x.dtype) ? DT_I32 : DT_U32);
+}
+
+Ev bi_print(Elab *E, const Call *c)
+{
+	Value *args[MAX_CALL_ARGS];
+	char *letters;
+	if (!unmasked(E, c))
+		return ev_void();
+	if (!conversions(E, c->arg[0].text, &letters)) {
+		elab_error(E, c->loc[0], E_CALL, "print knows the conversions d u x f e g");
+		return ev_void();
+	}
+	if ((int)strlen(letters) != c->n - 1) {
+		elab_error(E, c->e->loc, E_CALL, "the format has %d conversions for %d values", (int)strlen(letters), c->n - 1);
+		return ev_void();
+	}
+	for (int k = 1; k < c->n; k++) {
+		Ev x = c->arg[k];
+		if (dtype_is_float(x.dtype) != (strchr("feg", letters[k - 1]) != NULL)) {
+			elab_error(E, c->loc[k], E_CALL, "conversion %%%c of %s", letters[k - 1], dtype_name(x.dtype));
+			return ev_void();
+		}
+		args[k - 1] = ev_value(E, c->loc[k], print_argument(E, c->loc[k], x));
+	}
+	attr_set_text(E->t, statement(E, c, c->n - 1, args), "format", c->arg[0].text);
+	return ev_void();
+}
+
+Ev bi_assert(Elab *E, const Call *c)
+{
+	Ev x = ev_condition(E, c->loc[0], c->arg[0]);
+	if (x.kind == EV_ERROR || (x.kind == EV_CONST && x.i))
+		return ev_void();
+	if (E->mask) { /* holds wherever the mask is off */
+		Ev off = ev_unary(E, c->e->loc, UN_NOT, ev_of(E->mask));
+		x = ev_binary(E, c->e->loc, BIN_LOR, off, ev_of(ev_value(E, c->e->loc, x)));
+	}
+	Value *v = ev_value(E, c->e->loc, x);
+	attr_set_text(E->t, statement(E, c, 1, &v), "text", c->arg[1].text);
+	return ev_void();
+}
+
+Ev bi_trap(Elab *E, const Call *c)
+{
+	if (unmasked(E, c))
+		statement(E, c, 0, NULL);
+	return ev_void();
+}
+
+Ev bi_ptx(Elab *E, const Call *c)
+{
+	Value *args[MAX_CALL_ARGS];
+	if (!unmasked(E, c))
+		return ev_error();
+	for (int k = 1; k < c->n; k++)
+		args[k - 1] = ev_value(E, c->loc[k], c->arg[k]);
+	Op *op = emit_op(E, OP_PTX, c->e->loc, type_scalar(c->e->dtype), c->n - 1, args);
+	attr_set_text(E->t, op, "text", c->arg[0].text);
+	return ev_of(op->result);
+}
+
+Ev bi_stamp(Elab *E, const Call *c)
+{
+	if (E->trace)
+		attr_set_int(E->t, statement(E, c, 0, NULL), "point", c->arg[0].i);
+	return ev_void();
+}

@@ -1,0 +1,281 @@
+/* async.c - TMA and bulk copies, mbarriers, named barriers, fences. */
+#include "compiler/lower/context.h"
+
+#include <string.h>
+
+static V first_thread(Lower *L) { return LLVMBuildICmp(L->b, LLVMIntEQ, L->team.thread, const_i32(L, 0), ""); }
+
+static V use_number(Lower *L, const Value *v) { return convert(L, value_of(L, v), v->type.dtype, DT_I32); }
+
+/* Slot and parity of ring use j: j % n and j / n & 1. */
+static V slot_of(Lower *L, const Op *bar, V use)
+{
+	int n = (int)attr_int(bar, "slots", 1);
+	if (!attr_int(bar, "ring", 0))
+		return use;
+	return n == 1 ? const_i32(L, 0) : LLVMBuildURem(L->b, use, const_i32(L, n), "");
+}
+
+static V parity_of(Lower *L, const Op *bar, V use)
+{
+	int n = (int)attr_int(bar, "slots", 1);
+	V turn = n == 1 ? use : LLVMBuildUDiv(L->b, use, const_i32(L, n), "");
+	return LLVMBuildAnd(L->b, turn, const_i32(L, 1), "");
+}
+
+void team_sync(Lower *L)
+{
+	if (L->team.warps == 1)
+		L->ops->syncwarp(L);
+	else
+		L->ops->bar_sync(L, L->team.sync_id ? L->team.sync_id : const_i32(L, 0), (unsigned)(32 * L->team.warps));
+}
+
+static void lower_arrive(Lower *L, const Op *op)
+{
+	const Op *bar = op->args[0]->def;
+	V at = barrier_address(L, bar, slot_of(L, bar, use_number(L, op->args[1])));
+	int64_t bytes = attr_int(op, "bytes", 0);
+	L->ops->syncwarp(L);
+	Guard g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntEQ, L->team.lane, const_i32(L, 0), ""));
+	if (bytes > 0 && L->team.warps > 1) { /* one warp announces the bytes */
+		V b = LLVMBuildSelect(L->b, first_thread(L), const_i32(L, bytes), const_i32(L, 0), "");
+		L->ops->mbar_arrive(L, at, b);
+	} else {
+		L->ops->mbar_arrive(L, at, bytes > 0 ? const_i32(L, bytes) : NULL);
+	}
+	guard_end(L, g);
+}
+
+static void lower_wait(Lower *L, const Op *op)
+{
+	const Op *bar = op->args[0]->def;
+	V use = use_number(L, op->args[1]);
+	V at = barrier_address(L, bar, slot_of(L, bar, use)), parity = parity_of(L, bar, use);
+	int64_t c;
+	bool known = value_const_int(op->args[1], &c);
+	if (known && c < 0)
+		return;
+	/* Only a use number made by subtraction can be negative. */
+	const Op *d = op->args[1]->def;
+	bool maybe = !known && d && d->code != OP_MOD;
+	Guard g = { 0 };
+	if (maybe)
+		g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntSGE, use, const_i32(L, 0), ""));
+	L->ops->mbar_wait(L, at, parity);
+	if (maybe)
+		guard_end(L, g);
+}
+
+/* ---- TMA ---- */
+
+static V view_address(Lower *L, const TileRef *r, int extra_col)
+{
+	V index[TIR_MAX_RANK];
+	view_origin(L, r, index);
+	if (extra_col)
+		index[r->object_rank - 1] = build_add(L, index[r->object_rank - 1], const_i32(L, extra_col));
+	return shared_address(L, r->object, index);
+}
+
+static int tma_coords(Lower *L, const TensorMap *m, const TileRef *g, int col, V *coord)
+{
+	int n = 0;
+	for (int d = g->object_rank - 1; d >= 0; d--) {
+		V v = const_i32(L, 0);
+		if (g->start[d])
+			v = convert(L, value_of(L, g->start[d]), g->start[d]->type.dtype, DT_I32);
+		if (n == 0 && col)
+			v = build_add(L, v, const_i32(L, col));
+		coord[n++] = v;
+	}
+	if (m->panels)
+		coord[n++] = const_i32(L, 0);
+	return n;
+}
+
+typedef void (*EachBox)(Lower *L, V map, int rank, V shared, V *coord, V bar, bool add);
+
+static void load_box(Lower *L, V map, int rank, V shared, V *coord, V bar, bool add)
+{
+	(void)add;
+	L->ops->tma_load(L, map, rank, shared, bar, coord);
+}
+
+static void store_box(Lower *L, V map, int rank, V shared, V *coord, V bar, bool add)
+{
+	(void)bar;
+	L->ops->tma_store(L, map, rank, shared, coord, add);
+}
+
+/* One instruction, or one per column panel where a single box cannot cover them. */
+static void each_box(Lower *L, const Op *op, const TileRef *g, const TileRef *s, V bar, bool add, EachBox emit)
+{
+	int k = tensor_map_of(&L->maps, op);
+	const TensorMap *m = &L->maps.map[k];
+	int cols = (int)s->shape[s->rank - 1], step = m->panels ? cols : (int)m->dim[0].box;
+	for (int c = 0; c < cols; c += step) {
+		V coord[6];
+		int rank = tma_coords(L, m, g, c, coord);
+		emit(L, L->map_pointer[k], rank, view_address(L, s, c), coord, bar, add);
+	}
+}
+
+/* start + extent <= limit on the view's first sliced axis. */
+static V within_limit(Lower *L, const TileRef *g, const Value *limit)
+{
+	for (int d = 0; d < g->object_rank; d++)
+		if (g->dims[d] > 0) {
+			V start = to_i64(L, value_of(L, g->start[d]), g->start[d]->type.dtype);
+			V end = build_add(L, start, const_i64(L, g->dims[d]));
+			return LLVMBuildICmp(L->b, LLVMIntSLE, end, to_i64(L, value_of(L, limit), limit->type.dtype), "");
+		}
+	return LLVMConstInt(L->i1, 1, 0);
+}
+
+/* The ragged tail of a load or store: the team's threads copy elements. */
+static void tail_copy(Lower *L, const Op *op, Value *src, Value *dst, Value *limit)
+{
+	Tir *t = (Tir *)L->tir;
+	Op *copy = tir_op(t, OP_COPY, op->loc, type_none(), 3, (Value *[]){ src, dst, limit });
+	copy->parent = op->parent;
+	attr_set_text(t, copy, "inst", "vector");
+	lower_copy(L, copy);
+}
+
+static void lower_tma_load(Lower *L, const Op *op)
+{
+	TileRef g = tile_ref(op->args[0]), s = tile_ref(op->args[1]);
+	const Op *bar = op->args[2]->def;
+	V at = barrier_address(L, bar, slot_of(L, bar, use_number(L, op->args[3])));
+	int64_t bytes = attr_int(op, "bytes", 0);
+	if (bytes == 0) {
+		bytes = dtype_bytes(s.dtype);
+		for (int i = 0; i < s.rank; i++)
+			bytes *= s.shape[i];
+	}
+	LLVMBasicBlockRef tail = NULL, done = NULL;
+	if (op->nargs > 4) {
+		LLVMBasicBlockRef full = new_block(L, "full");
+		tail = new_block(L, "tail");
+		done = new_block(L, "done");
+		LLVMBuildCondBr(L->b, within_limit(L, &g, op->args[4]), full, tail);
+		LLVMPositionBuilderAtEnd(L->b, full);
+	}
+	Guard one = guard_begin(L, first_thread(L));
+	if (attr_int(op, "expect", 1))
+		L->ops->mbar_expect(L, at, const_i32(L, bytes));
+	each_box(L, op, &g, &s, at, false, load_box);
+	guard_end(L, one);
+	if (!tail)
+		return;
+	LLVMBuildBr(L->b, done);
+	LLVMPositionBuilderAtEnd(L->b, tail);
+	tail_copy(L, op, op->args[0], op->args[1], op->args[4]);
+	L->ops->fence_async(L);
+	LLVMBuildBr(L->b, done);
+	LLVMPositionBuilderAtEnd(L->b, done);
+}
+
+static void lower_tma_store(Lower *L, const Op *op)
+{
+	TileRef s = tile_ref(op->args[0]), g = tile_ref(op->args[1]);
+	LLVMBasicBlockRef tail = NULL, done = NULL;
+	if (op->nargs > 2) {
+		LLVMBasicBlockRef full = new_block(L, "full");
+		tail = new_block(L, "tail");
+		done = new_block(L, "done");
+		LLVMBuildCondBr(L->b, within_limit(L, &g, op->args[2]), full, tail);
+		LLVMPositionBuilderAtEnd(L->b, full);
+	}
+	Guard one = guard_begin(L, first_thread(L));
+	each_box(L, op, &g, &s, NULL, attr_int(op, "reduce", 0), store_box);
+	L->ops->bulk_commit(L);
+	guard_end(L, one);
+	if (!tail)
+		return;
+	LLVMBuildBr(L->b, done);
+	LLVMPositionBuilderAtEnd(L->b, tail);
+	tail_copy(L, op, op->args[0], op->args[1], op->args[2]);
+	LLVMBuildBr(L->b, done);
+	LLVMPositionBuilderAtEnd(L->b, done);
+}
+
+static V global_view_address(Lower *L, const TileRef *g)
+{
+	V index[TIR_MAX_RANK];
+	DType types[TIR_MAX_RANK];
+	view_origin(L, g, index);
+	for (int d = 0; d < g->object_rank; d++)
+		types[d] = g->start[d] ? DT_I64 : DT_I32;
+	return global_address(L, g->object, index, types);
+}
+
+static void lower_bulk(Lower *L, const Op *op)
+{
+	bool load = op->code == OP_BULK_LOAD;
+	TileRef g = tile_ref(op->args[load ? 0 : 1]), s = tile_ref(op->args[load ? 1 : 0]);
+	int64_t bytes = dtype_bytes(s.dtype);
+	for (int i = 0; i < s.rank; i++)
+		bytes *= s.shape[i];
+	V shared = view_address(L, &s, 0), global = global_view_address(L, &g), n = const_i32(L, bytes);
+	V at = NULL;
+	if (load) {
+		const Op *bar = op->args[2]->def;
+		at = barrier_address(L, bar, slot_of(L, bar, use_number(L, op->args[3])));
+	}
+	Guard one = guard_begin(L, first_thread(L));
+	if (load) {
+		if (attr_int(op, "expect", 1))
+			L->ops->mbar_expect(L, at, n);
+		L->ops->bulk_load(L, shared, global, n, at);
+	} else {
+		L->ops->bulk_store(L, global, shared, n);
+		L->ops->bulk_commit(L);
+	}
+	guard_end(L, one);
+}
+
+/* ---- named barriers ---- */
+
+static void lower_sync(Lower *L, const Op *op)
+{
+	if (op->nargs == 0) {
+		team_sync(L);
+		return;
+	}
+	const Op *bar = op->args[0]->def;
+	V id = const_i32(L, attr_int(bar, "id", 1));
+	unsigned threads = (unsigned)attr_int(bar, "threads", 0);
+	op->code == OP_SYNC ? L->ops->bar_sync(L, id, threads) : L->ops->bar_arrive(L, id, threads);
+}
+
+void lower_async(Lower *L, const Op *op)
+{
+	switch (op->code) {
+	case OP_ARRIVE: lower_arrive(L, op); break;
+	case OP_WAIT: lower_wait(L, op); break;
+	case OP_WAIT_PARITY: {
+		const Op *bar = op->args[0]->def;
+		L->ops->mbar_wait(L, barrier_address(L, bar, use_number(L, op->args[1])), use_number(L, op->args[2]));
+		break;
+	}
+	case OP_TMA_LOAD: lower_tma_load(L, op); break;
+	case OP_TMA_STORE: lower_tma_store(L, op); break;
+	case OP_BULK_LOAD: case OP_BULK_STORE: lower_bulk(L, op); break;
+	case OP_STORE_WAIT: {
+		Guard one = guard_begin(L, first_thread(L));
+		L->ops->bulk_wait(L, (int)attr_int(op, "n", 0), attr_int(op, "read", 0));
+		guard_end(L, one);
+		break;
+	}
+	case OP_SYNC: case OP_SYNC_ARRIVE: lower_sync(L, op); break;
+	case OP_FENCE_ASYNC: L->ops->fence_async(L); break;
+	case OP_CP_ASYNC_COMMIT: L->ops->cp_async_commit(L); break;
+	case OP_CP_ASYNC_WAIT: L->ops->cp_async_wait(L, (int)attr_int(op, "n", 0)); break;
+	case OP_GRID_WAIT: L->ops->grid_wait(L); break;
+	case OP_GRID_LAUNCH: L->ops->grid_launch(L); break;
+	case OP_CLUSTER_SYNC: L->ops->cluster_sync(L); break;
+	default: break;
+	}
+}

@@ -1,0 +1,184 @@
+/* context.h - what the files of compiler/lower/ share while one kernel is emitted. */
+#ifndef TILE_LOWER_CONTEXT_H
+#define TILE_LOWER_CONTEXT_H
+
+#include <llvm-c/Core.h>
+#include <llvm-c/TargetMachine.h>
+
+#include "compiler/layout.h"
+#include "compiler/lower/lower.h"
+
+typedef LLVMValueRef V;
+typedef LLVMTypeRef T;
+typedef struct Lower Lower;
+
+/* One wgmma instruction; the accumulator is registers d[0 .. n/2) of a fragment's storage. */
+typedef struct Wgmma {
+	unsigned n, kind;       /* kind: TILE_CPU_BF16, _F16, _TF32 */
+	V d;                    /* pointer to the first accumulator register */
+	V a[4];                 /* packed A registers, or a[0] NULL */
+	V desc_a_lo, desc_b_lo; /* low words (i32); the high words are constants */
+	uint32_t desc_a_hi, desc_b_hi;
+	bool accumulate, negate, a_mn, b_mn;
+} Wgmma;
+
+/* Machine operations; one table per target.  Shared addresses are pointers in address space 3 (sm_90a) or plain (cpu). */
+typedef struct TargetOps {
+	bool cpu;
+	V (*thread)(Lower *);                  /* in the CTA, i32 */
+	V (*block_idx)(Lower *, int axis);
+	V (*grid_dim)(Lower *, int axis);
+	V (*cluster_rank)(Lower *);
+	V (*uniform)(Lower *, V);              /* the same value in every lane, known to be so */
+	V (*math)(Lower *, Opcode, V);         /* exp2 log2 sqrt rsqrt rcp tanh floor abs of f32 */
+	V (*div_f32)(Lower *, V, V);
+	void (*enter_role)(Lower *, const char *name, V instance);
+	void (*setmaxnreg)(Lower *, int count, bool increase);
+	void (*shared_written)(Lower *, V pointer, unsigned bytes);
+	void (*mbar_init)(Lower *, V bar, unsigned count);
+	void (*mbar_init_done)(Lower *);
+	void (*mbar_arrive)(Lower *, V bar, V bytes /* or NULL */);
+	void (*mbar_expect)(Lower *, V bar, V bytes);
+	void (*mbar_wait)(Lower *, V bar, V parity);
+	void (*tma_load)(Lower *, V map, int rank, V dst, V bar, V *coord);
+	void (*tma_store)(Lower *, V map, int rank, V src, V *coord, bool add);
+	void (*bulk_load)(Lower *, V dst, V src, V bytes, V bar);
+	void (*bulk_store)(Lower *, V dst, V src, V bytes);
+	void (*bulk_commit)(Lower *);
+	void (*bulk_wait)(Lower *, int n, bool read);
+	void (*cp_async)(Lower *, V dst, V src, unsigned bytes, V valid);
+	void (*cp_async_commit)(Lower *);
+	void (*cp_async_wait)(Lower *, int n);
+	void (*fence_async)(Lower *);
+	void (*bar_sync)(Lower *, V id, unsigned threads);
+	void (*bar_arrive)(Lower *, V id, unsigned threads);
+	void (*syncwarp)(Lower *);
+	V (*shfl)(Lower *, V i32_value, int mode, V lane); /* 0 idx, 1 up, 2 down, 3 bfly */
+	void (*wgmma)(Lower *, const Wgmma *);
+	void (*wgmma_fence)(Lower *);
+	void (*wgmma_commit)(Lower *);
+	void (*wgmma_wait)(Lower *, int n, int count, V *registers, T type); /* pointers to finished f32 registers */
+	void (*ldmatrix)(Lower *, V address, int count, bool trans, V *out /* i32 */);
+	void (*stmatrix)(Lower *, V address, int count, bool trans, V *in);
+	V (*movmatrix)(Lower *, V in);
+	void (*mma_sync)(Lower *, V d_pointers[4], V *a, V *b, unsigned kind);
+	void (*grid_wait)(Lower *);
+	void (*grid_launch)(Lower *);
+	void (*cluster_sync)(Lower *);
+	V (*clock)(Lower *);
+	void (*print)(Lower *, const char *format, int n, V *args, const DType *types);
+	void (*fail)(Lower *, const char *text);
+} TargetOps;
+extern const TargetOps target_nvptx, target_cpu;
+
+/* Storage of an object while its kernel is emitted. */
+typedef struct Storage {
+	const Op *object;
+	V pointer;             /* frag, var: alloca; tensor: base; shared, mbarrier: base of stage 0 */
+	const Layout *layout;  /* frag */
+	bool packed;           /* frag: <2 x T> registers */
+	V *extent, *stride;    /* tensor */
+} Storage;
+
+/* Who executes: a role instance or the whole CTA. */
+typedef struct Team {
+	const Op *op;
+	int first_warp, warps;
+	V instance;            /* i32, or NULL */
+	V thread, lane, warp;  /* i32 in the team */
+	V sync_id;             /* named barrier of the team, or NULL: CTA */
+} Team;
+
+struct Lower {
+	Arena *arena;
+	const Tir *tir;
+	Diags *diags;
+	const LowerOptions *options;
+	const TargetOps *ops;
+	LLVMContextRef cx;
+	LLVMModuleRef module;
+	LLVMBuilderRef b, entry_b; /* entry_b: allocas */
+	LLVMTargetMachineRef machine;
+	struct DebugInfo *debug;
+
+	const Op *kernel;
+	V function;
+	V thread_context;      /* cpu: the TileCpuThread */
+	TensorMaps maps;
+	V *map_pointer;
+	V *value;              /* by Value id: scalar */
+	Storage **storage;     /* by Value id of the object; [0]: the CTA's shared memory (ids start at 1) */
+	unsigned nvalues;
+	Team team;
+	V cta_thread, cta_lane, cta_warp;
+	unsigned line;         /* of the op being emitted */
+
+	T i1, i8, i16, i32, i64, f32, f16, bf16, ptr, ptr_shared, ptr_global, void_t;
+};
+
+/* types.c */
+T type_of(Lower *L, DType d);
+V const_i32(Lower *L, int64_t v);
+V const_i64(Lower *L, int64_t v);
+V const_f32(Lower *L, double v);
+V build_add(Lower *L, V a, V b);
+V build_mul_const(Lower *L, V a, int64_t c);
+V to_i64(Lower *L, V v, DType d);
+V intrinsic(Lower *L, const char *name, T *overloads, unsigned noverloads, V *args, unsigned nargs);
+V entry_alloca(Lower *L, T type, const char *name);
+LLVMBasicBlockRef new_block(Lower *L, const char *name);
+/* Runs what is built between the two calls only where cond holds. */
+typedef struct Guard { LLVMBasicBlockRef after; } Guard;
+Guard guard_begin(Lower *L, V cond);
+void guard_end(Lower *L, Guard g);
+
+/* scalar.c */
+V lower_scalar(Lower *L, const Op *op, V *args);      /* args and result may be vectors of two for 16-bit floats */
+V convert(Lower *L, V v, DType from, DType to);       /* scalar */
+V pack_pair(Lower *L, V lo, V hi, DType d);           /* <2 x T> */
+V pair_to_word(Lower *L, V pair);                     /* i32 */
+V word_to_pair(Lower *L, V word, DType d);
+V narrow_pair(Lower *L, V lo, V hi, DType to);        /* two f32 to <2 x 16-bit> */
+void widen_pair(Lower *L, V pair, DType from, V out[2]); /* to two f32 */
+V value_of(Lower *L, const Value *v);
+
+/* objects.c */
+void declare_object(Lower *L, const Op *op);
+Storage *storage_of(Lower *L, const Op *object);
+V frag_register(Lower *L, const Storage *s, int reg); /* pointer to it (to the pair that holds it when packed) */
+/* Address of an element; indices per object dimension, i32 or i64 as `types` says. */
+V shared_address(Lower *L, const Op *object, V *index);
+V global_address(Lower *L, const Op *object, V *index, const DType *types);
+unsigned swizzle_of(const Op *shared); /* bytes; 0 linear */
+int panel_rows(const Op *shared);
+V barrier_address(Lower *L, const Op *bar, V slot);
+/* Start of a shared view: the indices of its first element. */
+void view_origin(Lower *L, const TileRef *r, V *index);
+
+/* elements.c */
+void lower_parallel(Lower *L, const Op *op);
+void lower_element_op(Lower *L, const Op *op);        /* load, store, atomic outside parallel */
+/* copy.c */
+void lower_copy(Lower *L, const Op *op);
+void lower_fill(Lower *L, const Op *op);
+void lower_cp_async(Lower *L, const Op *op);
+/* product.c */
+void lower_mma(Lower *L, const Op *op);
+void lower_wgmma_wait(Lower *L, const Op *op);
+/* collective.c */
+void lower_reduce(Lower *L, const Op *op);
+void lower_scan(Lower *L, const Op *op);
+/* async.c */
+void lower_async(Lower *L, const Op *op);             /* tma, bulk, arrive, wait, sync, fences */
+void team_sync(Lower *L);
+/* control.c */
+void lower_region(Lower *L, const Region *r);
+/* debug.c */
+void debug_begin_module(Lower *L);
+void debug_begin_kernel(Lower *L);
+void debug_location(Lower *L, Loc loc);
+void debug_end_module(Lower *L);
+
+__attribute__((format(printf, 3, 4))) void lower_error(Lower *L, Loc loc, const char *fmt, ...);
+
+#endif

@@ -1,0 +1,268 @@
+/* control.c - regions, loops, conditions, roles; dispatch of every op to its lowering. */
+#include "compiler/lower/context.h"
+
+#include <string.h>
+
+static V as_bool(Lower *L, const Value *v) { return value_of(L, v); }
+
+/* Loops stay rolled: ptxas unrolls small ones otherwise, wait loops included. */
+static void keep_rolled(Lower *L, V branch)
+{
+	const char *text = "llvm.loop.unroll.disable";
+	LLVMMetadataRef name = LLVMMDStringInContext2(L->cx, text, strlen(text));
+	LLVMMetadataRef flag = LLVMMDNodeInContext2(L->cx, &name, 1);
+	LLVMMetadataRef self = LLVMTemporaryMDNode(L->cx, NULL, 0);
+	LLVMMetadataRef node = LLVMMDNodeInContext2(L->cx, (LLVMMetadataRef[]){ self, flag }, 2);
+	LLVMMetadataReplaceAllUsesWith(self, node);
+	unsigned kind = LLVMGetMDKindIDInContext(L->cx, "llvm.loop", 9);
+	LLVMSetMetadata(branch, kind, LLVMMetadataAsValue(L->cx, node));
+}
+
+static void lower_for(Lower *L, const Op *op)
+{
+	Value *arg = op->regions[0]->args[0];
+	V lo = value_of(L, op->args[0]), hi = value_of(L, op->args[1]), step = value_of(L, op->args[2]);
+	LLVMBasicBlockRef body = new_block(L, "for"), done = new_block(L, "for.end"), from = LLVMGetInsertBlock(L->b);
+	LLVMBuildCondBr(L->b, LLVMBuildICmp(L->b, LLVMIntSLT, lo, hi, ""), body, done);
+	LLVMPositionBuilderAtEnd(L->b, body);
+	V i = LLVMBuildPhi(L->b, LLVMTypeOf(lo), "i");
+	L->value[arg->id] = i;
+	lower_region(L, op->regions[0]);
+	V next = LLVMBuildNSWAdd(L->b, i, step, "");
+	LLVMBasicBlockRef latch = LLVMGetInsertBlock(L->b);
+	keep_rolled(L, LLVMBuildCondBr(L->b, LLVMBuildICmp(L->b, LLVMIntSLT, next, hi, ""), body, done));
+	LLVMAddIncoming(i, (V[]){ lo, next }, (LLVMBasicBlockRef[]){ from, latch }, 2);
+	LLVMPositionBuilderAtEnd(L->b, done);
+}
+
+static void lower_while(Lower *L, const Op *op)
+{
+	LLVMBasicBlockRef head = new_block(L, "while"), body = new_block(L, "while.body"), done = new_block(L, "while.end");
+	LLVMBuildBr(L->b, head);
+	LLVMPositionBuilderAtEnd(L->b, head);
+	lower_region(L, op->regions[0]);
+	V c = as_bool(L, op->regions[0]->last->args[0]);
+	LLVMBuildCondBr(L->b, c, body, done);
+	LLVMPositionBuilderAtEnd(L->b, body);
+	lower_region(L, op->regions[1]);
+	keep_rolled(L, LLVMBuildBr(L->b, head));
+	LLVMPositionBuilderAtEnd(L->b, done);
+}
+
+static void lower_if(Lower *L, const Op *op)
+{
+	bool other = op->regions[1] && op->regions[1]->first;
+	LLVMBasicBlockRef then = new_block(L, "if"), done = new_block(L, "if.end"), els = other ? new_block(L, "else") : done;
+	LLVMBuildCondBr(L->b, as_bool(L, op->args[0]), then, els);
+	LLVMPositionBuilderAtEnd(L->b, then);
+	lower_region(L, op->regions[0]);
+	LLVMBuildBr(L->b, done);
+	if (other) {
+		LLVMPositionBuilderAtEnd(L->b, els);
+		lower_region(L, op->regions[1]);
+		LLVMBuildBr(L->b, done);
+	}
+	LLVMPositionBuilderAtEnd(L->b, done);
+}
+
+static void lower_once(Lower *L, const Op *op)
+{
+	Guard g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntEQ, L->team.thread, const_i32(L, 0), ""));
+	Team saved = L->team;
+	lower_region(L, op->regions[0]);
+	L->team = saved;
+	guard_end(L, g);
+}
+
+/* ---- roles ---- */
+
+static bool power_of_two(int x) { return (x & (x - 1)) == 0; }
+
+static void lower_role(Lower *L, const Op *op)
+{
+	Team saved = L->team;
+	int first = (int)attr_int(op, "first_warp", 0), warps = (int)attr_int(op, "warps", 1), n = (int)attr_int(op, "instances", 1);
+	Team *t = &L->team;
+	*t = (Team){ .op = op, .first_warp = first, .warps = warps, .lane = L->cta_lane };
+	V in_role = LLVMBuildSub(L->b, L->cta_warp, const_i32(L, first), "");
+	t->instance = n == 1 ? const_i32(L, 0) : LLVMBuildUDiv(L->b, in_role, const_i32(L, warps), "");
+	if (warps == 1)
+		t->warp = const_i32(L, 0);
+	else if (power_of_two(warps) && first % warps == 0)
+		t->warp = LLVMBuildAnd(L->b, L->cta_warp, const_i32(L, warps - 1), "");
+	else
+		t->warp = LLVMBuildURem(L->b, in_role, const_i32(L, warps), "");
+	t->thread = LLVMBuildOr(L->b, LLVMBuildShl(L->b, t->warp, const_i32(L, 5), ""), t->lane, "");
+	if (warps > 1)
+		t->sync_id = build_add(L, t->instance, const_i32(L, attr_int(op, "sync_id", 1)));
+	if (op->regions[0]->nargs > 0)
+		L->value[op->regions[0]->args[0]->id] = t->instance;
+	L->ops->enter_role(L, attr_text(op, "name", "role"), t->instance);
+	lower_region(L, op->regions[0]);
+	L->team = saved;
+}
+
+static int role_end(const Op *op)
+{
+	return (int)(attr_int(op, "first_warp", 0) + attr_int(op, "warps", 1) * attr_int(op, "instances", 1));
+}
+
+/* Roles that follow one another: first by warpgroup, which sets its registers as one, then by role. */
+static const Op *lower_roles(Lower *L, const Op *first)
+{
+	const Op *roles[64];
+	int n = 0;
+	const Op *op = first;
+	for (; op && (op->code == OP_ROLE || op->code == OP_CONST) && n < 64; op = op->next)
+		if (op->code == OP_ROLE)
+			roles[n++] = op;
+		else
+			L->value[op->result->id] = lower_scalar(L, op, NULL);
+	LLVMBasicBlockRef end = new_block(L, "roles.end");
+	bool done[64] = { false };
+	int launch = 65536 / ((int)attr_int(L->kernel, "threads", 128) * (int)attr_int(L->kernel, "occupancy", 1)) / 8 * 8;
+	for (int i = 0; i < n; i++) {
+		if (done[i])
+			continue;
+		int regs = (int)attr_int(roles[i], "setmaxnreg", 0);
+		int lo = (int)attr_int(roles[i], "first_warp", 0) / 4 * 4, hi = (role_end(roles[i]) + 3) / 4 * 4;
+		LLVMBasicBlockRef in = new_block(L, "warpgroup"), next = new_block(L, "next");
+		V below = LLVMBuildICmp(L->b, LLVMIntULT, LLVMBuildSub(L->b, L->cta_warp, const_i32(L, lo), ""), const_i32(L, hi - lo), "");
+		LLVMBuildCondBr(L->b, below, in, next);
+		LLVMPositionBuilderAtEnd(L->b, in);
+		if (regs)
+			L->ops->setmaxnreg(L, regs, regs > launch);
+		for (int k = i; k < n; k++) {
+			int f = (int)attr_int(roles[k], "first_warp", 0), e = role_end(roles[k]);
+			if (done[k] || f < lo || e > hi)
+				continue;
+			done[k] = true;
+			if (f == lo && e == hi) {
+				lower_role(L, roles[k]);
+				continue;
+			}
+			V mine = LLVMBuildICmp(L->b, LLVMIntULT, LLVMBuildSub(L->b, L->cta_warp, const_i32(L, f), ""), const_i32(L, e - f), "");
+			Guard g = guard_begin(L, mine);
+			lower_role(L, roles[k]);
+			guard_end(L, g);
+		}
+		LLVMBuildBr(L->b, end);
+		LLVMPositionBuilderAtEnd(L->b, next);
+	}
+	LLVMBuildBr(L->b, end);
+	LLVMPositionBuilderAtEnd(L->b, end);
+	return op;
+}
+
+/* ---- dispatch ---- */
+
+static void lower_var(Lower *L, const Op *op)
+{
+	Storage *s = storage_of(L, op->args[0]->def);
+	DType d = op->args[0]->type.dtype;
+	if (op->code == OP_GET) {
+		V v = LLVMBuildLoad2(L->b, LLVMGetAllocatedType(s->pointer), s->pointer, "");
+		L->value[op->result->id] = d == DT_BOOL ? LLVMBuildTrunc(L->b, v, L->i1, "") : v;
+	} else {
+		V v = value_of(L, op->args[1]);
+		LLVMBuildStore(L->b, d == DT_BOOL ? LLVMBuildZExt(L->b, v, L->i8, "") : v, s->pointer);
+	}
+}
+
+static void lower_print(Lower *L, const Op *op)
+{
+	V args[16];
+	DType types[16];
+	int n = op->nargs < 16 ? op->nargs : 16;
+	for (int i = 0; i < n; i++) {
+		args[i] = value_of(L, op->args[i]);
+		types[i] = op->args[i]->type.dtype;
+	}
+	L->ops->print(L, attr_text(op, "format", ""), n, args, types);
+}
+
+static void lower_ptx(Lower *L, const Op *op)
+{
+	if (L->ops->cpu) {
+		L->ops->fail(L, "ptx() has no meaning on the CPU device");
+		if (op->result)
+			L->value[op->result->id] = LLVMGetUndef(type_of(L, op->result->type.dtype));
+		return;
+	}
+	char cons[256] = "";
+	V args[16];
+	T types[16];
+	if (op->result)
+		strcat(cons, dtype_is_float(op->result->type.dtype) ? "=f" : dtype_bits(op->result->type.dtype) == 64 ? "=l" : "=r");
+	for (int i = 0; i < op->nargs && i < 16; i++) {
+		DType d = op->args[i]->type.dtype;
+		args[i] = value_of(L, op->args[i]);
+		types[i] = LLVMTypeOf(args[i]);
+		if (cons[0])
+			strcat(cons, ",");
+		strcat(cons, dtype_is_float(d) ? "f" : dtype_bits(d) == 64 ? "l" : "r");
+	}
+	strcat(cons, cons[0] ? ",~{memory}" : "~{memory}");
+	const char *text = attr_text(op, "text", "");
+	T ft = LLVMFunctionType(op->result ? type_of(L, op->result->type.dtype) : L->void_t, types, (unsigned)op->nargs, 0);
+	V fn = LLVMGetInlineAsm(ft, text, strlen(text), cons, strlen(cons), 1, 0, LLVMInlineAsmDialectATT, 0);
+	V r = LLVMBuildCall2(L->b, ft, fn, args, (unsigned)op->nargs, "");
+	if (op->result)
+		L->value[op->result->id] = r;
+}
+
+static void lower_op(Lower *L, const Op *op)
+{
+	switch (op->code) {
+	case OP_DIM: case OP_PARAM: case OP_TENSOR: case OP_GRID: case OP_VIEW: case OP_YIELD: case OP_SM_COUNT: case OP_BARRIER: break;
+	case OP_SHARED: case OP_FRAG: case OP_VAR: case OP_MBARRIER: declare_object(L, op); break;
+	case OP_FOR: lower_for(L, op); break;
+	case OP_IF: lower_if(L, op); break;
+	case OP_WHILE: lower_while(L, op); break;
+	case OP_ONCE: lower_once(L, op); break;
+	case OP_PARALLEL: lower_parallel(L, op); break;
+	case OP_GET: case OP_SET: lower_var(L, op); break;
+	case OP_LOAD: case OP_STORE: case OP_ATOMIC: lower_element_op(L, op); break;
+	case OP_FILL: lower_fill(L, op); break;
+	case OP_COPY: lower_copy(L, op); break;
+	case OP_MMA: lower_mma(L, op); break;
+	case OP_WGMMA_FENCE: L->ops->wgmma_fence(L); break;
+	case OP_WGMMA_COMMIT: L->ops->wgmma_commit(L); break;
+	case OP_WGMMA_WAIT: lower_wgmma_wait(L, op); break;
+	case OP_REDUCE: lower_reduce(L, op); break;
+	case OP_SCAN: lower_scan(L, op); break;
+	case OP_CP_ASYNC: lower_cp_async(L, op); break;
+	case OP_PRINT: lower_print(L, op); break;
+	case OP_ASSERT: {
+		Guard g = guard_begin(L, LLVMBuildNot(L->b, value_of(L, op->args[0]), ""));
+		L->ops->fail(L, attr_text(op, "text", "assertion failed"));
+		guard_end(L, g);
+		break;
+	}
+	case OP_TRAP: L->ops->fail(L, "trap"); break;
+	case OP_PTX: lower_ptx(L, op); break;
+	case OP_STAMP: break;
+	default:
+		if (op_info(op->code)->result == RES_SCALAR) {
+			V args[8];
+			for (int i = 0; i < op->nargs && i < 8; i++)
+				args[i] = op->args[i]->type.kind == TY_SCALAR ? value_of(L, op->args[i]) : NULL;
+			L->value[op->result->id] = lower_scalar(L, op, args);
+		} else {
+			lower_async(L, op);
+		}
+	}
+}
+
+void lower_region(Lower *L, const Region *r)
+{
+	for (const Op *op = r->first; op;) {
+		debug_location(L, op->loc);
+		if (op->code == OP_ROLE) {
+			op = lower_roles(L, op);
+			continue;
+		}
+		lower_op(L, op);
+		op = op->next;
+	}
+}

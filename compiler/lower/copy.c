@@ -1,0 +1,267 @@
+/* copy.c - copies and fills between registers, shared and global memory. */
+#include "compiler/lower/context.h"
+#include "compiler/lower/elements.h"
+
+#include <string.h>
+
+/* A copy or fill that goes element by element is an element loop: built here as TIR and lowered as one. */
+static Value *loop_index_value(Tir *t, Region *body, Loc loc, Value *arg, Value *start)
+{
+	if (!start)
+		return arg;
+	if (start->type.dtype == DT_I64) {
+		Op *c = tir_op(t, OP_CAST, loc, type_scalar(DT_I64), 1, &arg);
+		tir_append(body, c);
+		arg = c->result;
+	}
+	Op *add = tir_op(t, OP_ADD, loc, type_scalar(start->type.dtype), 2, (Value *[]){ arg, start });
+	tir_append(body, add);
+	return add->result;
+}
+
+/* Index operands of tile r at loop position args[0 .. rank). */
+static int element_operands(Tir *t, Region *body, Loc loc, const TileRef *r, Value **args, Value **out)
+{
+	int k = 0;
+	for (int d = 0; d < r->object_rank; d++) {
+		if (r->dims[d] == -1) {
+			out[d] = r->start[d];
+			continue;
+		}
+		int pos = r->trans && k >= r->rank - 2 ? (k == r->rank - 1 ? r->rank - 2 : r->rank - 1) : k;
+		out[d] = loop_index_value(t, body, loc, args[pos], r->start[d]);
+		k++;
+	}
+	return r->object_rank;
+}
+
+typedef struct ElementCopy {
+	Tir *t;
+	Op *loop;
+	Value *args[2];
+} ElementCopy;
+
+static ElementCopy begin_loop(Lower *L, const Op *op, int rank, const int64_t *shape, bool warp_scope, const char *layout)
+{
+	Tir *t = (Tir *)L->tir;
+	ElementCopy c = { .t = t };
+	c.loop = tir_op(t, OP_PARALLEL, op->loc, type_none(), 0, NULL);
+	c.loop->parent = op->parent;
+	attr_set_list(t, c.loop, "extents", rank, shape);
+	attr_set_text(t, c.loop, "layout", layout);
+	if (warp_scope)
+		attr_set_int(t, c.loop, "warp_scope", 1);
+	Region *body = tir_region(t, c.loop, 0);
+	for (int i = 0; i < rank; i++)
+		c.args[i] = tir_region_arg(t, body, type_scalar(DT_I32), NULL);
+	return c;
+}
+
+static void run_loop(Lower *L, ElementCopy *c)
+{
+	if (c->t->next_id > L->nvalues) {
+		unsigned n = c->t->next_id + 1024;
+		V *value = ARENA_ARRAY(L->arena, V, n + 1);
+		Storage **storage = ARENA_ARRAY(L->arena, Storage *, n + 1);
+		memcpy(value, L->value, (L->nvalues + 1) * sizeof *value);
+		memcpy(storage, L->storage, (L->nvalues + 1) * sizeof *storage);
+		L->value = value;
+		L->storage = storage;
+		L->nvalues = n;
+	}
+	lower_parallel(L, c->loop);
+}
+
+static bool warp_tile(const TileRef *r) { return r->space == TY_FRAG && (r->warp_scope || attr_int(r->object, "warp_scope", 0)); }
+
+/* Widest default layout of a copy without fragments. */
+static const char *plain_layout(Lower *L, const TileRef *a, const TileRef *b, int rank, const int64_t *shape)
+{
+	int bytes = (int)dtype_bytes(a->dtype) > (int)dtype_bytes(b->dtype) ? (int)dtype_bytes(a->dtype) : (int)dtype_bytes(b->dtype);
+	int w = 16 / bytes, threads = 32 * L->team.warps;
+	int64_t n = rank == 2 ? shape[0] * shape[1] : shape[0];
+	while (w > 1 && (shape[rank - 1] % w != 0 || n / w < threads))
+		w /= 2;
+	return rank == 2 ? arena_printf(L->arena, "blocked(1,%d)", w) : arena_printf(L->arena, "blocked(%d)", w);
+}
+
+/* Drops unit dimensions is not needed: views index them away.  Copies have one or two dimensions here. */
+static bool element_copy(Lower *L, const Op *op, const TileRef *s, const TileRef *d, Value *scalar, Value *limit)
+{
+	const TileRef *shape_of = d;
+	int rank = shape_of->rank;
+	if (rank < 1 || rank > 2) {
+		lower_error(L, op->loc, "a copy by threads has one or two dimensions, not %d", rank);
+		return false;
+	}
+	int64_t shape[2] = { shape_of->shape[0], rank == 2 ? shape_of->shape[1] : 0 };
+	for (int i = 0; i < rank; i++)
+		if (shape[i] < 0 && s)
+			shape[i] = s->shape[i];
+	const TileRef *f = d->space == TY_FRAG ? d : s && s->space == TY_FRAG ? s : NULL;
+	const char *layout = f ? attr_text(f->object, "layout", "?") : plain_layout(L, s ? s : d, d, rank, shape);
+	ElementCopy c = begin_loop(L, op, rank, shape, f && warp_tile(f), layout);
+	Region *body = c.loop->regions[0];
+	Value *ops[2 + TIR_MAX_RANK + 1], *mask = NULL;
+	const TileRef *g = s && s->space == TY_TENSOR ? s : d->space == TY_TENSOR ? d : NULL;
+	Value *gidx[TIR_MAX_RANK];
+	if (limit && g) {
+		element_operands(c.t, body, op->loc, g, c.args, gidx);
+		for (int k = 0; k < g->object_rank && !mask; k++)
+			if (g->dims[k] > 0) {
+				DType wide = gidx[k]->type.dtype == DT_I64 || limit->type.dtype == DT_I64 ? DT_I64 : DT_I32;
+				Value *xy[2] = { gidx[k], limit };
+				for (int i = 0; i < 2; i++)
+					if (xy[i]->type.dtype != wide) {
+						Op *cv = tir_op(c.t, OP_CAST, op->loc, type_scalar(wide), 1, &xy[i]);
+						tir_append(body, cv);
+						xy[i] = cv->result;
+					}
+				Op *cmp = tir_op(c.t, OP_CMP, op->loc, type_scalar(DT_BOOL), 2, xy);
+				attr_set_text(c.t, cmp, "pred", "lt");
+				tir_append(body, cmp);
+				mask = cmp->result;
+			}
+	}
+	Value *v = scalar;
+	DType have = scalar ? scalar->type.dtype : s->dtype;
+	if (s) {
+		ops[0] = s->object->result;
+		int n = element_operands(c.t, body, op->loc, s, c.args, ops + 1);
+		bool masked = mask && s->space == TY_TENSOR;
+		if (masked)
+			ops[1 + n] = mask;
+		Op *ld = tir_op(c.t, OP_LOAD, op->loc, type_scalar(s->dtype), 1 + n + masked, ops);
+		if (masked)
+			attr_set_int(c.t, ld, "masked", 1);
+		if (s->warp_scope)
+			attr_set_int(c.t, ld, "warp_scope", 1);
+		tir_append(body, ld);
+		v = ld->result;
+		if (masked) {
+			Op *zero = tir_op(c.t, OP_CONST, op->loc, type_scalar(s->dtype), 0, NULL);
+			dtype_is_float(s->dtype) ? attr_set_real(c.t, zero, "fvalue", 0) : attr_set_int(c.t, zero, "value", 0);
+			tir_append(body, zero);
+			Op *sel = tir_op(c.t, OP_SELECT, op->loc, type_scalar(s->dtype), 3, (Value *[]){ mask, v, zero->result });
+			tir_append(body, sel);
+			v = sel->result;
+		}
+	}
+	if (have != d->dtype) {
+		Op *cast = tir_op(c.t, OP_CAST, op->loc, type_scalar(d->dtype), 1, &v);
+		tir_append(body, cast);
+		v = cast->result;
+	}
+	ops[0] = v;
+	ops[1] = d->object->result;
+	int n = element_operands(c.t, body, op->loc, d, c.args, ops + 2);
+	bool masked = mask && d->space == TY_TENSOR;
+	if (masked)
+		ops[2 + n] = mask;
+	Op *st = tir_op(c.t, OP_STORE, op->loc, type_none(), 2 + n + masked, ops);
+	if (masked)
+		attr_set_int(c.t, st, "masked", 1);
+	if (d->warp_scope)
+		attr_set_int(c.t, st, "warp_scope", 1);
+	tir_append(body, st);
+	run_loop(L, &c);
+	return true;
+}
+
+/* ---- register to register ---- */
+
+static void start_of(const TileRef *r, int64_t *row, int64_t *col)
+{
+	*row = *col = 0;
+	if (r->start[0])
+		value_const_int(r->start[0], row);
+	if (r->object_rank > 1 && r->start[1])
+		value_const_int(r->start[1], col);
+}
+
+/* ---- ldmatrix, stmatrix ---- */
+
+static V matrix_word(Lower *L, const Storage *s, DType want, int row, int col)
+{
+	int reg = layout_find_reg(s->layout, row, col);
+	DType have = s->object->result->type.dtype;
+	if (have == want)
+		return pair_to_word(L, LLVMBuildLoad2(L->b, LLVMVectorType(type_of(L, have), 2), frag_register(L, s, reg), ""));
+	V lo = LLVMBuildLoad2(L->b, L->f32, frag_register(L, s, reg), ""), hi = LLVMBuildLoad2(L->b, L->f32, frag_register(L, s, reg + 1), "");
+	return pair_to_word(L, narrow_pair(L, lo, hi, want));
+}
+
+/* The 8x8 matrices of a warp's 16 rows, 16 columns at a time; lane l gives row l%8 of matrix l/8. */
+static void matrix_copy(Lower *L, const TileRef *mem, const TileRef *f, bool load)
+{
+	Storage *s = storage_of(L, f->object);
+	bool warp = warp_tile(f), trans = mem->trans;
+	V origin[TIR_MAX_RANK], lane = L->team.lane;
+	view_origin(L, mem, origin);
+	int64_t r0, c0;
+	start_of(f, &r0, &c0);
+	int rows = (int)f->shape[0], cols = (int)f->shape[1], tall = warp ? 16 : 64;
+	int groups = warp ? 1 : L->team.warps / 4, slices = rows / (tall * groups);
+	V base = const_i32(L, 0);
+	if (!warp) {
+		V in_group = LLVMBuildAnd(L->b, L->team.warp, const_i32(L, 3), "");
+		base = build_mul_const(L, in_group, 16);
+		if (groups > 1)
+			base = build_add(L, base, build_mul_const(L, LLVMBuildLShr(L->b, L->team.warp, const_i32(L, 2), ""), 64 * slices));
+	}
+	V l7 = LLVMBuildAnd(L->b, lane, const_i32(L, 7), "");
+	V m1 = LLVMBuildShl(L->b, LLVMBuildAnd(L->b, LLVMBuildLShr(L->b, lane, const_i32(L, 3), ""), const_i32(L, 1), ""), const_i32(L, 3), "");
+	V m2 = LLVMBuildShl(L->b, LLVMBuildAnd(L->b, LLVMBuildLShr(L->b, lane, const_i32(L, 4), ""), const_i32(L, 1), ""), const_i32(L, 3), "");
+	int R = mem->object_rank;
+	for (int sl = 0; sl < slices; sl++)
+		for (int c = 0; c < cols; c += 16) {
+			bool half = c + 8 >= cols; /* 8 columns left: two matrices */
+			V i = build_add(L, base, const_i32(L, tall * sl)), j = const_i32(L, c);
+			V index[TIR_MAX_RANK];
+			memcpy(index, origin, sizeof index);
+			V hi = half ? const_i32(L, 0) : m2;
+			V row = trans ? build_add(L, build_add(L, j, l7), hi) : build_add(L, build_add(L, i, l7), m1);
+			V col = trans ? build_add(L, i, m1) : build_add(L, j, hi);
+			index[R - 2] = build_add(L, origin[R - 2], row);
+			index[R - 1] = build_add(L, origin[R - 1], col);
+			V at = shared_address(L, mem->object, index), w[4];
+			int count = half ? 2 : 4;
+			if (load)
+				L->ops->ldmatrix(L, at, count, trans, w);
+			for (int m = 0; m < count; m++) {
+				int fr = (int)r0 + tall * sl + 8 * (m & 1), fc = (int)c0 + c + 8 * (m >> 1);
+				if (load)
+					LLVMBuildStore(L->b, word_to_pair(L, w[m], f->dtype), frag_register(L, s, layout_find_reg(s->layout, fr, fc)));
+				else
+					w[m] = matrix_word(L, s, mem->dtype, fr, fc);
+			}
+			if (!load) {
+				L->ops->stmatrix(L, at, count, trans, w);
+				L->ops->shared_written(L, at, 16);
+			}
+		}
+}
+
+void lower_copy(Lower *L, const Op *op)
+{
+	TileRef s = tile_ref(op->args[0]), d = tile_ref(op->args[1]);
+	const char *inst = attr_text(op, "inst", "vector");
+	if (strcmp(inst, "ldmatrix") == 0)
+		matrix_copy(L, &s, &d, true);
+	else if (strcmp(inst, "stmatrix") == 0)
+		matrix_copy(L, &d, &s, false);
+	else
+		element_copy(L, op, &s, &d, NULL, op->nargs > 2 ? op->args[2] : NULL);
+}
+
+void lower_fill(Lower *L, const Op *op)
+{
+	TileRef d = tile_ref(op->args[0]);
+	element_copy(L, op, NULL, &d, op->args[1], NULL);
+}
+
+void lower_cp_async(Lower *L, const Op *op)
+{
+	TileRef s = tile_ref(op->args[0]), d = tile_ref(op->args[1]);
+	element_copy(L, op, &s, &d, NULL, op->nargs > 2 ? op->args[2] : NULL);
+}

@@ -1,0 +1,546 @@
+/* elements.c - element loops: the body is emitted op by op over batches of a thread's registers,
+ * so that shared and global accesses of neighbouring registers become one vector access and
+ * 16-bit arithmetic runs on packed pairs.
+ */
+#include "compiler/index.h"
+#include "compiler/lower/context.h"
+#include "compiler/lower/elements.h"
+
+#include <string.h>
+
+/* A value over a batch: per register, and per pair where it is 16-bit. */
+typedef struct Vec { V *s, *p; } Vec;
+
+typedef struct Batch {
+	Lower *L;
+	const Op *loop;        /* or NULL */
+	const Region *body;
+	const Layout *layout;
+	int first, n;          /* registers first .. first + n */
+	V base_row, base_col;
+	Vec *vec;              /* by Value id, of values of the body */
+	unsigned low_id;       /* (ids are unique in the kernel) */
+} Batch;
+
+static bool packable(DType d) { return dtype_is_float(d) && dtype_bits(d) == 16; }
+
+void layout_base(Lower *L, const Layout *l, V lane, V warp, V *row, V *col)
+{
+	V r = const_i32(L, 0), c = const_i32(L, 0);
+	for (int b = 0; b < 5 + l->warp_bits; b++) {
+		Coord k = b < 5 ? l->lane[b] : l->warp[b - 5];
+		if (k.row == 0 && k.col == 0)
+			continue;
+		V bit = LLVMBuildAnd(L->b, LLVMBuildLShr(L->b, b < 5 ? lane : warp, const_i32(L, b < 5 ? b : b - 5), ""), const_i32(L, 1), "");
+		if (k.row)
+			r = LLVMBuildOr(L->b, r, build_mul_const(L, bit, k.row), "");
+		if (k.col)
+			c = LLVMBuildOr(L->b, c, build_mul_const(L, bit, k.col), "");
+	}
+	*row = r;
+	*col = c;
+}
+
+static bool in_body(const Batch *x, const Value *v) { return v->region == x->body || (v->def && v->def->parent == x->body); }
+
+static V element(Batch *x, const Value *v, int r)
+{
+	if (!in_body(x, v))
+		return value_of(x->L, v);
+	Vec *e = &x->vec[v->id];
+	if (!e->s[r])
+		e->s[r] = LLVMBuildExtractElement(x->L->b, e->p[r / 2], const_i32(x->L, r % 2), "");
+	return e->s[r];
+}
+
+static V pair(Batch *x, const Value *v, int k)
+{
+	if (!in_body(x, v))
+		return pack_pair(x->L, value_of(x->L, v), value_of(x->L, v), v->type.dtype);
+	Vec *e = &x->vec[v->id];
+	if (!e->p[k])
+		e->p[k] = pack_pair(x->L, e->s[2 * k], e->s[2 * k + 1], v->type.dtype);
+	return e->p[k];
+}
+
+static Vec *result_vec(Batch *x, const Value *v)
+{
+	Vec *e = &x->vec[v->id];
+	e->s = ARENA_ARRAY(x->L->arena, V, x->n);
+	e->p = ARENA_ARRAY(x->L->arena, V, x->n / 2 + 1);
+	return e;
+}
+
+static bool paired(const Batch *x) { return x->layout->pairs && x->n % 2 == 0 && x->first % 2 == 0; }
+
+static bool pair_op(Opcode c)
+{
+	return c == OP_ADD || c == OP_SUB || c == OP_MUL || c == OP_NEG || c == OP_MIN || c == OP_MAX;
+}
+
+static void emit_scalar(Batch *x, const Op *op)
+{
+	Lower *L = x->L;
+	Vec *e = result_vec(x, op->result);
+	DType d = op->result->type.dtype;
+	bool narrow = packable(d), two = paired(x);
+	V args[8];
+	if (two && op->code == OP_CAST && packable(d) && op->args[0]->type.dtype == DT_F32) {
+		for (int k = 0; k < x->n / 2; k++)
+			e->p[k] = narrow_pair(L, element(x, op->args[0], 2 * k), element(x, op->args[0], 2 * k + 1), d);
+		return;
+	}
+	if (two && op->code == OP_CAST && d == DT_F32 && packable(op->args[0]->type.dtype) && in_body(x, op->args[0])) {
+		for (int k = 0; k < x->n / 2; k++)
+			widen_pair(L, pair(x, op->args[0], k), op->args[0]->type.dtype, &e->s[2 * k]);
+		return;
+	}
+	if (two && narrow && pair_op(op->code)) {
+		for (int k = 0; k < x->n / 2; k++) {
+			for (int i = 0; i < op->nargs; i++)
+				args[i] = pair(x, op->args[i], k);
+			e->p[k] = lower_scalar(L, op, args);
+		}
+		return;
+	}
+	for (int r = 0; r < x->n; r++) {
+		for (int i = 0; i < op->nargs && i < 8; i++)
+			args[i] = op->args[i]->type.kind == TY_SCALAR ? element(x, op->args[i], r) : NULL;
+		e->s[r] = lower_scalar(L, op, args);
+	}
+}
+
+/* ---- accesses ---- */
+
+typedef struct Access {
+	const Op *op;
+	const Op *object;
+	TypeKind space;
+	DType dtype;
+	int rank, first_index;  /* operand number of index 0 */
+	const Value *mask;
+} Access;
+
+static Access access_of(const Op *op)
+{
+	int first = op->code == OP_LOAD ? 0 : 1;
+	const Op *o = op->args[first]->def;
+	Access a = { .op = op, .object = o, .space = o->result->type.kind, .dtype = o->result->type.dtype,
+	             .rank = o->result->type.rank, .first_index = first + 1 };
+	if (attr_int(op, "masked", 0))
+		a.mask = op->args[op->nargs - 1];
+	return a;
+}
+
+static void store_note(Lower *L, const Access *a, V address, unsigned bytes)
+{
+	if (a->space == TY_SHARED)
+		L->ops->shared_written(L, address, bytes);
+}
+
+static int frag_reg(Batch *x, const Access *a, int r)
+{
+	Lower *L = x->L;
+	Storage *s = storage_of(L, a->object);
+	Coord at = x->layout->reg[x->first + r];
+	int c[2] = { 0, 0 };
+	for (int d = 0; d < a->rank; d++) {
+		LoopIndex li = loop_index(x->body, a->op->args[a->first_index + d]);
+		if (!li.known) {
+			lower_error(L, a->op->loc, "'%s' is in registers: its index must be a loop index plus a constant", attr_text(a->object, "name", "fragment"));
+			return 0;
+		}
+		c[d] = (int)li.offset + (li.arg < 0 ? 0 : li.arg == 0 ? at.row : at.col);
+	}
+	int reg = layout_find_reg(s->layout, c[0], c[1]);
+	if (reg < 0) {
+		diag_error(L->diags, a->op->loc, E_LAYOUT_CONFLICT, "element (%d, %d) of '%s' (layout %s) is not in the thread that runs this iteration (loop layout %s)",
+		           c[0], c[1], attr_text(a->object, "name", "fragment"), attr_text(a->object, "layout", "?"), attr_text(x->loop, "layout", "?"));
+		diag_help(L->diags, "stage it through a shared tile");
+		return 0;
+	}
+	return reg;
+}
+
+/* The thread parts of the access and of the fragment's layout must agree. */
+static bool frag_threads_agree(Batch *x, const Access *a)
+{
+	const Layout *f = storage_of(x->L, a->object)->layout, *l = x->layout;
+	bool narrow = attr_int(a->op, "warp_scope", 0);
+	int arg[2] = { -1, -1 };
+	for (int d = 0; d < a->rank && d < 2; d++)
+		arg[d] = loop_index(x->body, a->op->args[a->first_index + d]).arg;
+	for (int b = 0; b < 10; b++) {
+		Coord lc = b < 5 ? l->lane[b] : l->warp[b - 5], fc = b < 5 ? f->lane[b] : f->warp[b - 5];
+		if (narrow && b >= 5)
+			break;
+		int want[2];
+		for (int d = 0; d < 2; d++)
+			want[d] = d >= a->rank || arg[d] < 0 ? 0 : arg[d] == 0 ? lc.row : lc.col;
+		if (want[0] != fc.row || (a->rank == 2 && want[1] != fc.col))
+			return false;
+	}
+	return true;
+}
+
+static void emit_frag_load(Batch *x, const Access *a)
+{
+	Lower *L = x->L;
+	Storage *s = storage_of(L, a->object);
+	Vec *e = result_vec(x, a->op->result);
+	T elem = LLVMGetElementType(LLVMGetAllocatedType(s->pointer));
+	for (int r = 0; r < x->n; r++) {
+		int reg = frag_reg(x, a, r);
+		if (!s->packed) {
+			V v = LLVMBuildLoad2(L->b, elem, frag_register(L, s, reg), "");
+			e->s[r] = a->dtype == DT_BOOL ? LLVMBuildTrunc(L->b, v, L->i1, "") : v;
+			continue;
+		}
+		V p = LLVMBuildLoad2(L->b, elem, frag_register(L, s, reg), "");
+		if (paired(x) && r % 2 == 0 && reg % 2 == 0 && frag_reg(x, a, r + 1) == reg + 1) {
+			e->p[r / 2] = p;
+			r++;
+		} else {
+			e->s[r] = LLVMBuildExtractElement(L->b, p, const_i32(L, reg % 2), "");
+		}
+	}
+}
+
+static void emit_frag_store(Batch *x, const Access *a)
+{
+	Lower *L = x->L;
+	Storage *s = storage_of(L, a->object);
+	const Value *v = a->op->args[0];
+	T elem = LLVMGetElementType(LLVMGetAllocatedType(s->pointer));
+	for (int r = 0; r < x->n; r++) {
+		int reg = frag_reg(x, a, r);
+		V at = frag_register(L, s, reg);
+		if (!s->packed) {
+			V val = element(x, v, r);
+			if (a->dtype == DT_BOOL)
+				val = LLVMBuildZExt(L->b, val, L->i8, "");
+			if (a->mask)
+				val = LLVMBuildSelect(L->b, element(x, a->mask, r), val, LLVMBuildLoad2(L->b, elem, at, ""), "");
+			LLVMBuildStore(L->b, val, at);
+		} else if (!a->mask && paired(x) && r % 2 == 0 && reg % 2 == 0 && frag_reg(x, a, r + 1) == reg + 1) {
+			LLVMBuildStore(L->b, pair(x, v, r / 2), at);
+			r++;
+		} else {
+			V old = LLVMBuildLoad2(L->b, elem, at, ""), val = element(x, v, r), k = const_i32(L, reg % 2);
+			if (a->mask)
+				val = LLVMBuildSelect(L->b, element(x, a->mask, r), val, LLVMBuildExtractElement(L->b, old, k, ""), "");
+			LLVMBuildStore(L->b, LLVMBuildInsertElement(L->b, old, val, k, ""), at);
+		}
+	}
+}
+
+/* Registers whose elements lie side by side in memory: how many from register r on, a power of two, at most 16 bytes. */
+static int run_length(Batch *x, const Access *a, int r)
+{
+	int bytes = (int)dtype_bytes(a->dtype), last = x->body->nargs - 1, max = 16 / bytes;
+	if (a->space == TY_SHARED && bytes * (int)a->object->result->type.shape[a->rank - 1] < 16 && a->rank > 1)
+		max = (int)a->object->result->type.shape[a->rank - 1];
+	for (int d = 0; d + 1 < a->rank; d++)
+		if (depends_on_arg(x->body, a->op->args[a->first_index + d], last))
+			return 1;
+	const Value *li = a->op->args[a->first_index + a->rank - 1];
+	if (!unit_in_arg(x->body, li, last))
+		return 1;
+	if (a->space == TY_TENSOR) {
+		Value *stride = a->object->args[a->object->nargs - 1];
+		int64_t one, row = 4096;
+		if (!value_const_int(stride, &one) || one != 1)
+			return 1;
+		for (int d = 0; d + 1 < a->rank; d++) {
+			int64_t s = value_divisor(NULL, a->object->args[a->rank + d], -1);
+			row = s < row ? s : row;
+		}
+		max = row < max ? (int)row : max;
+	}
+	int64_t div = value_divisor(x->body, li, last);
+	max = div < max ? (int)div : max;
+	Coord c0 = x->layout->reg[x->first + r];
+	int start = x->layout->rank == 2 ? c0.col : c0.row, n = 1;
+	for (int b = 0; b < 10; b++) { /* thread bases must keep the alignment */
+		Coord k = b < 5 ? x->layout->lane[b] : x->layout->warp[b - 5];
+		int step = x->layout->rank == 2 ? k.col : k.row;
+		while (step % max != 0)
+			max /= 2;
+	}
+	while (start % max != 0)
+		max /= 2;
+	while (n < max && r + n < x->n) {
+		Coord c = x->layout->reg[x->first + r + n];
+		bool next = x->layout->rank == 2 ? c.row == c0.row && c.col == c0.col + n : c.row == c0.row + n;
+		if (!next || (a->mask && element(x, a->mask, r + n) != element(x, a->mask, r)))
+			break;
+		n++;
+	}
+	while ((n & (n - 1)) != 0)
+		n--;
+	return n;
+}
+
+static V access_address(Batch *x, const Access *a, int r)
+{
+	V index[TIR_MAX_RANK];
+	DType types[TIR_MAX_RANK];
+	for (int d = 0; d < a->rank; d++) {
+		const Value *v = a->op->args[a->first_index + d];
+		index[d] = element(x, v, r);
+		types[d] = v->type.dtype;
+		if (a->space == TY_SHARED && dtype_bits(types[d]) == 64)
+			index[d] = LLVMBuildTrunc(x->L->b, index[d], x->L->i32, "");
+	}
+	return a->space == TY_SHARED ? shared_address(x->L, a->object, index) : global_address(x->L, a->object, index, types);
+}
+
+static void emit_memory_load(Batch *x, const Access *a)
+{
+	Lower *L = x->L;
+	Vec *e = result_vec(x, a->op->result);
+	T t = a->dtype == DT_BOOL ? L->i8 : type_of(L, a->dtype);
+	unsigned bytes = dtype_bytes(a->dtype);
+	bool uniform = true;
+	for (int i = a->first_index; i < a->op->nargs; i++)
+		for (int k = 0; k < x->body->nargs; k++)
+			uniform &= !depends_on_arg(x->body, a->op->args[i], k);
+	for (int r = 0; r < x->n;) {
+		if (uniform && r > 0) {
+			e->s[r] = element(x, a->op->result, 0);
+			r++;
+			continue;
+		}
+		int n = uniform ? 1 : run_length(x, a, r);
+		V at = access_address(x, a, r);
+		/* Masked out: read a place that exists, the start of the object. */
+		if (a->mask && a->space == TY_TENSOR)
+			at = LLVMBuildSelect(L->b, element(x, a->mask, r), at, storage_of(L, a->object)->pointer, "");
+		else if (a->mask)
+			at = LLVMBuildSelect(L->b, element(x, a->mask, r), at, L->storage[0]->pointer, "");
+		V v = LLVMBuildLoad2(L->b, n == 1 ? t : LLVMVectorType(t, (unsigned)n), at, "");
+		LLVMSetAlignment(v, bytes * (unsigned)n);
+		bool pairs = packable(a->dtype) && paired(x) && n >= 2 && r % 2 == 0;
+		if (pairs && n > 2) {
+			v = LLVMBuildBitCast(L->b, v, LLVMVectorType(L->i32, (unsigned)n / 2), "");
+			for (int k = 0; k < n / 2; k++)
+				e->p[r / 2 + k] = word_to_pair(L, LLVMBuildExtractElement(L->b, v, const_i32(L, k), ""), a->dtype);
+		} else if (pairs) {
+			e->p[r / 2] = v;
+		} else {
+			for (int k = 0; k < n; k++) {
+				V s = n == 1 ? v : LLVMBuildExtractElement(L->b, v, const_i32(L, k), "");
+				e->s[r + k] = a->dtype == DT_BOOL ? LLVMBuildTrunc(L->b, s, L->i1, "") : s;
+			}
+		}
+		r += n;
+	}
+}
+
+static V store_value(Batch *x, const Access *a, const Value *v, int r, int n)
+{
+	Lower *L = x->L;
+	if (packable(a->dtype) && paired(x) && n >= 2 && r % 2 == 0) {
+		if (n == 2)
+			return pair(x, v, r / 2);
+		V w = LLVMGetUndef(LLVMVectorType(L->i32, (unsigned)n / 2));
+		for (int k = 0; k < n / 2; k++)
+			w = LLVMBuildInsertElement(L->b, w, pair_to_word(L, pair(x, v, r / 2 + k)), const_i32(L, k), "");
+		return w;
+	}
+	T t = a->dtype == DT_BOOL ? L->i8 : type_of(L, a->dtype);
+	V w = n == 1 ? NULL : LLVMGetUndef(LLVMVectorType(t, (unsigned)n));
+	for (int k = 0; k < n; k++) {
+		V s = element(x, v, r + k);
+		if (a->dtype == DT_BOOL)
+			s = LLVMBuildZExt(L->b, s, L->i8, "");
+		if (n == 1)
+			return s;
+		w = LLVMBuildInsertElement(L->b, w, s, const_i32(L, k), "");
+	}
+	return w;
+}
+
+static V atomic(Lower *L, const Access *a, V at, V v)
+{
+	const char *how = attr_text(a->op, "rmw", "add");
+	bool f = dtype_is_float(a->dtype), s = dtype_is_signed(a->dtype);
+	LLVMAtomicRMWBinOp op = f ? LLVMAtomicRMWBinOpFAdd : LLVMAtomicRMWBinOpAdd;
+	if (strcmp(how, "min") == 0)
+		op = f ? LLVMAtomicRMWBinOpFMin : s ? LLVMAtomicRMWBinOpMin : LLVMAtomicRMWBinOpUMin;
+	else if (strcmp(how, "max") == 0)
+		op = f ? LLVMAtomicRMWBinOpFMax : s ? LLVMAtomicRMWBinOpMax : LLVMAtomicRMWBinOpUMax;
+	return LLVMBuildAtomicRMW(L->b, op, at, v, LLVMAtomicOrderingMonotonic, 0);
+}
+
+static void emit_memory_store(Batch *x, const Access *a)
+{
+	Lower *L = x->L;
+	bool rmw = a->op->code == OP_ATOMIC;
+	Vec *e = a->op->result ? result_vec(x, a->op->result) : NULL;
+	for (int r = 0; r < x->n;) {
+		int n = rmw ? 1 : run_length(x, a, r);
+		Guard g = { 0 };
+		V slot = NULL, v = store_value(x, a, a->op->args[0], r, n), at = access_address(x, a, r);
+		if (a->mask) {
+			V m = element(x, a->mask, r);
+			if (e)
+				slot = entry_alloca(L, type_of(L, a->dtype), "old");
+			g = guard_begin(L, m);
+		}
+		if (rmw) {
+			V old = atomic(L, a, at, v);
+			if (slot)
+				LLVMBuildStore(L->b, old, slot);
+			else if (e)
+				e->s[r] = old;
+		} else {
+			LLVMSetAlignment(LLVMBuildStore(L->b, v, at), dtype_bytes(a->dtype) * (unsigned)n);
+			store_note(L, a, at, dtype_bytes(a->dtype) * (unsigned)n);
+		}
+		if (a->mask)
+			guard_end(L, g);
+		if (slot)
+			e->s[r] = LLVMBuildLoad2(L->b, type_of(L, a->dtype), slot, "");
+		r += n;
+	}
+}
+
+static void emit_access(Batch *x, const Op *op)
+{
+	Access a = access_of(op);
+	if (a.space == TY_FRAG) {
+		if (!frag_threads_agree(x, &a)) {
+			diag_error(x->L->diags, op->loc, E_LAYOUT_CONFLICT, "'%s' has layout %s, but this loop runs with layout %s: its elements are in other threads",
+			           attr_text(a.object, "name", "fragment"), attr_text(a.object, "layout", "?"), attr_text(x->loop, "layout", "?"));
+			diag_help(x->L->diags, "stage it through a shared tile");
+		}
+		op->code == OP_LOAD ? emit_frag_load(x, &a) : emit_frag_store(x, &a);
+	} else if (op->code == OP_LOAD) {
+		emit_memory_load(x, &a);
+	} else {
+		emit_memory_store(x, &a);
+	}
+}
+
+static void emit_print(Batch *x, const Op *op)
+{
+	for (int r = 0; r < x->n; r++) {
+		V args[16];
+		DType types[16];
+		for (int i = 0; i < op->nargs && i < 16; i++) {
+			args[i] = element(x, op->args[i], r);
+			types[i] = op->args[i]->type.dtype;
+		}
+		x->L->ops->print(x->L, attr_text(op, "format", ""), op->nargs, args, types);
+	}
+}
+
+static void emit_assert(Batch *x, const Op *op)
+{
+	for (int r = 0; r < x->n; r++) {
+		Guard g = guard_begin(x->L, LLVMBuildNot(x->L->b, element(x, op->args[0], r), ""));
+		x->L->ops->fail(x->L, attr_text(op, "text", "assertion failed"));
+		guard_end(x->L, g);
+	}
+}
+
+static void emit_batch(Batch *x)
+{
+	Lower *L = x->L;
+	for (int k = 0; k < x->body->nargs; k++) {
+		Vec *e = result_vec(x, x->body->args[k]);
+		for (int r = 0; r < x->n; r++) {
+			Coord c = x->layout->reg[x->first + r];
+			e->s[r] = build_add(L, k == 0 ? x->base_row : x->base_col, const_i32(L, k == 0 ? c.row : c.col));
+		}
+	}
+	for (const Op *op = x->body->first; op; op = op->next) {
+		debug_location(L, op->loc);
+		switch (op->code) {
+		case OP_LOAD: case OP_STORE: case OP_ATOMIC: emit_access(x, op); break;
+		case OP_PRINT: emit_print(x, op); break;
+		case OP_ASSERT: emit_assert(x, op); break;
+		case OP_VIEW: break;
+		default: emit_scalar(x, op); break;
+		}
+	}
+}
+
+void lower_parallel(Lower *L, const Op *op)
+{
+	const Attr *ext = attr_get(op, "extents");
+	const char *why = "";
+	bool warp_scope = attr_int(op, "warp_scope", 0);
+	Batch x = { .L = L, .loop = op, .body = op->regions[0] };
+	x.layout = layout_from_text(L->arena, attr_text(op, "layout", "?"), op->regions[0]->nargs, ext->list, warp_scope ? 1 : L->team.warps, &why);
+	if (!x.layout) {
+		lower_error(L, op->loc, "element loop without layout: %s", why);
+		return;
+	}
+	x.vec = ARENA_ARRAY(L->arena, Vec, L->nvalues + 1);
+	layout_base(L, x.layout, L->team.lane, warp_scope ? const_i32(L, 0) : L->team.warp, &x.base_row, &x.base_col);
+	int batch = (int)attr_int(op, "batch", 8), threads = warp_scope ? 32 : 32 * L->team.warps;
+	/* Threads beyond the tile's elements would repeat stores: only the first of each replica works. */
+	Guard g = { 0 };
+	V alone = NULL;
+	bool has_frag = false;
+	for (const Op *o = x.body->first; o; o = o->next)
+		for (int i = 0; i < o->nargs; i++)
+			has_frag |= o->args[i]->type.kind == TY_FRAG;
+	for (int b = 0; !has_frag && b < 5 + x.layout->warp_bits; b++) {
+		Coord k = b < 5 ? x.layout->lane[b] : x.layout->warp[b - 5];
+		if (k.row != 0 || k.col != 0)
+			continue;
+		V bit = LLVMBuildAnd(L->b, b < 5 ? L->team.lane : L->team.warp, const_i32(L, 1 << (b < 5 ? b : b - 5)), "");
+		V zero = LLVMBuildICmp(L->b, LLVMIntEQ, bit, const_i32(L, 0), "");
+		alone = alone ? LLVMBuildAnd(L->b, alone, zero, "") : zero;
+	}
+	(void)threads;
+	if (alone)
+		g = guard_begin(L, alone);
+	for (x.first = 0; x.first < x.layout->nregs; x.first += x.n) {
+		x.n = x.layout->nregs - x.first < batch ? x.layout->nregs - x.first : batch;
+		emit_batch(&x);
+	}
+	if (alone)
+		guard_end(L, g);
+}
+
+/* Outside element loops: one thread's own access. */
+void lower_element_op(Lower *L, const Op *op)
+{
+	Access a = access_of(op);
+	V index[TIR_MAX_RANK];
+	DType types[TIR_MAX_RANK];
+	for (int d = 0; d < a.rank; d++) {
+		const Value *v = op->args[a.first_index + d];
+		index[d] = value_of(L, v);
+		types[d] = v->type.dtype;
+		if (a.space == TY_SHARED && dtype_bits(types[d]) == 64)
+			index[d] = LLVMBuildTrunc(L->b, index[d], L->i32, "");
+	}
+	V at = a.space == TY_SHARED ? shared_address(L, a.object, index) : global_address(L, a.object, index, types);
+	T t = a.dtype == DT_BOOL ? L->i8 : type_of(L, a.dtype);
+	if (op->code == OP_LOAD) {
+		if (a.mask)
+			at = LLVMBuildSelect(L->b, value_of(L, a.mask), at, a.space == TY_TENSOR ? storage_of(L, a.object)->pointer : L->storage[0]->pointer, "");
+		V v = LLVMBuildLoad2(L->b, t, at, "");
+		L->value[op->result->id] = a.dtype == DT_BOOL ? LLVMBuildTrunc(L->b, v, L->i1, "") : v;
+		return;
+	}
+	Guard g = { 0 };
+	if (a.mask)
+		g = guard_begin(L, value_of(L, a.mask));
+	V v = value_of(L, op->args[0]);
+	if (op->code == OP_ATOMIC) {
+		V old = atomic(L, &a, at, v);
+		if (op->result)
+			L->value[op->result->id] = old;
+	} else {
+		LLVMBuildStore(L->b, a.dtype == DT_BOOL ? LLVMBuildZExt(L->b, v, L->i8, "") : v, at);
+		store_note(L, &a, at, dtype_bytes(a.dtype));
+	}
+	if (a.mask)
+		guard_end(L, g);
+}

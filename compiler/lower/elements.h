@@ -1,0 +1,10 @@
+/* elements.h - where a thread's part of a layout begins. */
+#ifndef TILE_LOWER_ELEMENTS_H
+#define TILE_LOWER_ELEMENTS_H
+
+#include "compiler/lower/context.h"
+
+/* Row and column of register 0's origin: the lane and warp parts of the layout. */
+void layout_base(Lower *L, const Layout *l, V lane, V warp, V *row, V *col);
+
+#endif

@@ -1,0 +1,354 @@
+/* lower.c - one LLVM module from TIR: kernels' entries, optimisation, emission. */
+#include "compiler/lower/context.h"
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Error.h>
+#include <llvm/Config/llvm-config.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+const char *lower_llvm_version(void)
+{
+	return LLVM_VERSION_STRING;
+}
+
+static void llvm_diagnostic(LLVMDiagnosticInfoRef info, void *user)
+{
+	Lower *L = user;
+	if (LLVMGetDiagInfoSeverity(info) != LLVMDSError)
+		return;
+	char *text = LLVMGetDiagInfoDescription(info);
+	diag_error(L->diags, (Loc){ 0 }, E_UNSUPPORTED, "LLVM: %s", text);
+	LLVMDisposeMessage(text);
+}
+
+static bool make_machine(Lower *L)
+{
+	const char *triple = L->ops->cpu ? "x86_64-unknown-linux-gnu" : "nvptx64-nvidia-cuda";
+	if (L->ops->cpu) {
+		LLVMInitializeX86TargetInfo();
+		LLVMInitializeX86Target();
+		LLVMInitializeX86TargetMC();
+		LLVMInitializeX86AsmPrinter();
+	} else {
+		LLVMInitializeNVPTXTargetInfo();
+		LLVMInitializeNVPTXTarget();
+		LLVMInitializeNVPTXTargetMC();
+		LLVMInitializeNVPTXAsmPrinter();
+	}
+	LLVMTargetRef target;
+	char *error = NULL;
+	if (LLVMGetTargetFromTriple(triple, &target, &error)) {
+		diag_error(L->diags, (Loc){ 0 }, E_UNSUPPORTED, "LLVM has no target %s: %s", triple, error);
+		LLVMDisposeMessage(error);
+		return false;
+	}
+	static const LLVMCodeGenOptLevel levels[] = { LLVMCodeGenLevelNone, LLVMCodeGenLevelLess, LLVMCodeGenLevelDefault, LLVMCodeGenLevelAggressive };
+	int o = L->options->opt_level < 0 ? 0 : L->options->opt_level > 3 ? 3 : L->options->opt_level;
+	/* x86-64-v2 runs on every machine of the last decade; the heavy products run in the runtime. */
+	L->machine = LLVMCreateTargetMachine(target, triple, L->ops->cpu ? "x86-64-v2" : "sm_90a", L->ops->cpu ? "" : "+ptx87", levels[o],
+	                                     L->ops->cpu ? LLVMRelocPIC : LLVMRelocDefault, LLVMCodeModelDefault);
+	LLVMSetTarget(L->module, triple);
+	LLVMTargetDataRef dl = LLVMCreateTargetDataLayout(L->machine);
+	LLVMSetModuleDataLayout(L->module, dl);
+	LLVMDisposeTargetData(dl);
+	return true;
+}
+
+static void init_types(Lower *L)
+{
+	L->i1 = LLVMInt1TypeInContext(L->cx);
+	L->i8 = LLVMInt8TypeInContext(L->cx);
+	L->i16 = LLVMInt16TypeInContext(L->cx);
+	L->i32 = LLVMInt32TypeInContext(L->cx);
+	L->i64 = LLVMInt64TypeInContext(L->cx);
+	L->f32 = LLVMFloatTypeInContext(L->cx);
+	L->f16 = LLVMHalfTypeInContext(L->cx);
+	L->bf16 = LLVMBFloatTypeInContext(L->cx);
+	L->void_t = LLVMVoidTypeInContext(L->cx);
+	L->ptr = LLVMPointerTypeInContext(L->cx, 0);
+	L->ptr_shared = LLVMPointerTypeInContext(L->cx, L->ops->cpu ? 0 : 3);
+	L->ptr_global = LLVMPointerTypeInContext(L->cx, L->ops->cpu ? 0 : 1);
+}
+
+/* ---- the entry of a kernel ---- */
+
+static void string_attr(Lower *L, LLVMAttributeIndex where, const char *name, const char *value)
+{
+	LLVMAddAttributeAtIndex(L->function, where,
+	                        LLVMCreateStringAttribute(L->cx, name, (unsigned)strlen(name), value, (unsigned)strlen(value)));
+}
+
+static void nvptx_attributes(Lower *L, unsigned first_map)
+{
+	LLVMSetFunctionCallConv(L->function, 71); /* ptx_kernel */
+	string_attr(L, LLVMAttributeFunctionIndex, "nvvm.reqntid", arena_printf(L->arena, "%d,1,1", (int)attr_int(L->kernel, "threads", 128)));
+	string_attr(L, LLVMAttributeFunctionIndex, "nvvm.minctasm", arena_printf(L->arena, "%d", (int)attr_int(L->kernel, "occupancy", 1)));
+	int cluster = (int)attr_int(L->kernel, "cluster", 1);
+	if (cluster > 1)
+		string_attr(L, LLVMAttributeFunctionIndex, "nvvm.cluster_dim", arena_printf(L->arena, "%d,1,1", cluster));
+	unsigned byval = LLVMGetEnumAttributeKindForName("byval", 5), align = LLVMGetEnumAttributeKindForName("align", 5);
+	for (int i = 0; i < L->maps.n; i++) {
+		LLVMAttributeIndex at = (LLVMAttributeIndex)(first_map + (unsigned)i + 1);
+		LLVMAddAttributeAtIndex(L->function, at, LLVMCreateTypeAttribute(L->cx, byval, LLVMArrayType2(L->i8, 128)));
+		LLVMAddAttributeAtIndex(L->function, at, LLVMCreateEnumAttribute(L->cx, align, 64));
+		string_attr(L, at, "nvvm.grid_constant", "");
+	}
+}
+
+/* Parameters in the module's order: tensors, dims, scalars, tensor maps. */
+typedef struct Params { const Op *op[256]; int n, tensors; } Params;
+
+static void list_params(const Op *kernel, Params *p)
+{
+	static const Opcode order[] = { OP_TENSOR, OP_DIM, OP_PARAM };
+	for (int k = 0; k < 3; k++) {
+		for (const Op *op = kernel->regions[0]->first; op; op = op->next)
+			if (op->code == order[k] && p->n < 256)
+				p->op[p->n++] = op;
+		if (k == 0)
+			p->tensors = p->n;
+	}
+}
+
+static void bind_param(Lower *L, const Op *op, V v)
+{
+	if (op->code != OP_TENSOR) {
+		L->value[op->result->id] = op->result->type.dtype == DT_BOOL ? LLVMBuildTrunc(L->b, v, L->i1, "") : v;
+		return;
+	}
+	Storage *s = ARENA_NEW(L->arena, Storage);
+	s->object = op;
+	s->pointer = v;
+	L->storage[op->result->id] = s;
+}
+
+/* Extents and strides are values computed among the parameters. */
+static void bind_tensor_strides(Lower *L, const Op *op)
+{
+	Storage *s = storage_of(L, op);
+	int rank = op->result->type.rank;
+	s->extent = ARENA_ARRAY(L->arena, V, rank + 1);
+	s->stride = ARENA_ARRAY(L->arena, V, rank + 1);
+	for (int d = 0; d < rank; d++) {
+		s->extent[d] = value_of(L, op->args[d]);
+		s->stride[d] = to_i64(L, value_of(L, op->args[rank + d]), op->args[rank + d]->type.dtype);
+	}
+}
+
+static T param_type(Lower *L, const Op *op)
+{
+	if (op->code == OP_TENSOR)
+		return L->ops->cpu ? L->ptr : L->ptr_global;
+	return op->result->type.dtype == DT_BOOL ? L->i8 : type_of(L, op->result->type.dtype);
+}
+
+static void create_function(Lower *L, const Params *p)
+{
+	T types[300];
+	unsigned n = 0;
+	const char *name = attr_text(L->kernel, "name", "kernel");
+	if (L->ops->cpu) {
+		types[n++] = L->ptr;
+		types[n++] = L->ptr;
+	} else {
+		for (int i = 0; i < p->n; i++)
+			types[n++] = param_type(L, p->op[i]);
+		for (int i = 0; i < L->maps.n; i++)
+			types[n++] = L->ptr;
+	}
+	L->function = LLVMAddFunction(L->module, name, LLVMFunctionType(L->void_t, types, n, 0));
+	if (!L->ops->cpu)
+		nvptx_attributes(L, (unsigned)p->n);
+	LLVMPositionBuilderAtEnd(L->b, LLVMAppendBasicBlockInContext(L->cx, L->function, "entry"));
+	debug_begin_kernel(L);
+	debug_location(L, L->kernel->loc);
+}
+
+static V host_param(Lower *L, int i, T type)
+{
+	V at = const_i32(L, i), slot = LLVMBuildGEP2(L->b, L->ptr, LLVMGetParam(L->function, 1), &at, 1, "");
+	V where = LLVMBuildLoad2(L->b, L->ptr, slot, "");
+	return type ? LLVMBuildLoad2(L->b, type, where, "") : where;
+}
+
+static void bind_params(Lower *L, const Params *p)
+{
+	for (int i = 0; i < p->n; i++)
+		bind_param(L, p->op[i], L->ops->cpu ? host_param(L, i, param_type(L, p->op[i])) : LLVMGetParam(L->function, (unsigned)i));
+	L->map_pointer = ARENA_ARRAY(L->arena, V, L->maps.n + 1);
+	for (int i = 0; i < L->maps.n; i++)
+		L->map_pointer[i] = L->ops->cpu ? host_param(L, p->n + i, NULL) : LLVMGetParam(L->function, (unsigned)(p->n + i));
+}
+
+static V shared_memory(Lower *L)
+{
+	if (L->ops->cpu) {
+		V c = LLVMGetParam(L->function, 0);
+		return LLVMBuildLoad2(L->b, L->ptr, c, "smem");
+	}
+	V g = LLVMGetNamedGlobal(L->module, "tile_shared");
+	if (!g) {
+		g = LLVMAddGlobalInAddressSpace(L->module, LLVMArrayType2(L->i8, 0), "tile_shared", 3);
+		LLVMSetLinkage(g, LLVMExternalLinkage);
+		LLVMSetAlignment(g, 1024);
+	}
+	return g;
+}
+
+static void init_barriers(Lower *L)
+{
+	bool any = false;
+	for (const Op *op = L->kernel->regions[0]->first; op; op = op->next)
+		any |= op->code == OP_MBARRIER;
+	if (!any)
+		return;
+	Guard g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntEQ, L->cta_thread, const_i32(L, 0), ""));
+	for (const Op *op = L->kernel->regions[0]->first; op; op = op->next)
+		for (int i = 0; op->code == OP_MBARRIER && i < attr_int(op, "slots", 1); i++)
+			L->ops->mbar_init(L, barrier_address(L, op, const_i32(L, i)), (unsigned)attr_int(op, "count", 1));
+	L->ops->mbar_init_done(L);
+	guard_end(L, g);
+	L->ops->fence_async(L);
+	L->ops->bar_sync(L, const_i32(L, 0), (unsigned)attr_int(L->kernel, "threads", 128));
+}
+
+static void lower_kernel(Lower *L, const Op *kernel)
+{
+	Params p = { .n = 0 };
+	L->kernel = kernel;
+	L->nvalues = L->tir->next_id + 4096;
+	L->value = ARENA_ARRAY(L->arena, V, L->nvalues + 1);
+	L->storage = ARENA_ARRAY(L->arena, Storage *, L->nvalues + 1);
+	L->maps = kernel_tensor_maps(L->arena, kernel);
+	list_params(kernel, &p);
+	create_function(L, &p);
+	L->storage[0] = ARENA_NEW(L->arena, Storage);
+	bind_params(L, &p);
+	L->storage[0]->pointer = shared_memory(L);
+	L->cta_thread = L->ops->thread(L);
+	L->cta_lane = LLVMBuildAnd(L->b, L->cta_thread, const_i32(L, 31), "lane");
+	L->cta_warp = L->ops->uniform(L, LLVMBuildLShr(L->b, L->cta_thread, const_i32(L, 5), ""));
+	L->team = (Team){ .op = kernel, .warps = (int)attr_int(kernel, "threads", 128) / 32, .thread = L->cta_thread, .lane = L->cta_lane,
+	                  .warp = L->cta_warp };
+	init_barriers(L);
+	/* Scalars among the declarations come first, so that tensors' strides exist before their use. */
+	const Region *r = kernel->regions[0];
+	const Op *op = r->first;
+	for (; op; op = op->next) {
+		if (op->code == OP_TENSOR)
+			bind_tensor_strides(L, op);
+		else if (op_info(op->code)->effect == FX_PURE && op->code != OP_VIEW && op->code != OP_SM_COUNT) {
+			V args[8];
+			bool host_only = false;
+			for (int i = 0; i < op->nargs && i < 8; i++) {
+				args[i] = op->args[i]->type.kind == TY_SCALAR ? value_of(L, op->args[i]) : NULL;
+				host_only |= op->args[i]->type.kind == TY_SCALAR && !args[i];
+			}
+			L->value[op->result->id] = host_only ? NULL : lower_scalar(L, op, args);
+		} else if (op->code != OP_DIM && op->code != OP_PARAM && op->code != OP_SM_COUNT && op->code != OP_GRID) {
+			break;
+		}
+	}
+	Region rest = *r;
+	rest.first = (Op *)op;
+	lower_region(L, &rest);
+	LLVMBuildRetVoid(L->b);
+}
+
+/* ---- optimisation and emission ---- */
+
+static bool optimise(Lower *L)
+{
+	if (L->options->opt_level <= 0)
+		return true;
+	/* No loop unrolling and no vectoriser: what the program says is what ptxas should see. */
+	const char *passes = "function(sroa,early-cse<memssa>,instcombine,simplifycfg,early-cse,gvn,instcombine,simplifycfg,dce)";
+	LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
+	LLVMErrorRef e = LLVMRunPasses(L->module, passes, L->machine, o);
+	LLVMDisposePassBuilderOptions(o);
+	if (!e)
+		return true;
+	char *text = LLVMGetErrorMessage(e);
+	diag_error(L->diags, (Loc){ 0 }, E_UNSUPPORTED, "LLVM passes: %s", text);
+	LLVMDisposeErrorMessage(text);
+	return false;
+}
+
+static bool emit(Lower *L, LowerResult *out)
+{
+	char *text = NULL;
+	if (L->options->form == LOWER_LLVM) {
+		text = LLVMPrintModuleToString(L->module);
+		out->len = strlen(text);
+		out->data = arena_strndup(L->arena, text, out->len);
+		LLVMDisposeMessage(text);
+		return true;
+	}
+	LLVMMemoryBufferRef buffer = NULL;
+	if (LLVMTargetMachineEmitToMemoryBuffer(L->machine, L->module, L->ops->cpu ? LLVMObjectFile : LLVMAssemblyFile, &text, &buffer)) {
+		diag_error(L->diags, (Loc){ 0 }, E_UNSUPPORTED, "LLVM: %s", text);
+		LLVMDisposeMessage(text);
+		return false;
+	}
+	out->len = LLVMGetBufferSize(buffer);
+	out->data = arena_alloc(L->arena, out->len + 1, 16);
+	memcpy(out->data, LLVMGetBufferStart(buffer), out->len);
+	LLVMDisposeMemoryBuffer(buffer);
+	return true;
+}
+
+static bool verify(Lower *L)
+{
+	char *text = NULL;
+	bool bad = LLVMVerifyModule(L->module, LLVMReturnStatusAction, &text);
+	if (bad)
+		diag_error(L->diags, (Loc){ 0 }, E_TIR, "the generated LLVM IR is not valid (a bug of tilec): %s", text);
+	LLVMDisposeMessage(text);
+	return !bad;
+}
+
+bool lower_module(Arena *a, const Tir *t, const LowerOptions *o, LowerResult *out)
+{
+	Lower l = { .arena = a, .tir = t, .diags = t->diags, .options = o, .ops = o->target == LOWER_CPU ? &target_cpu : &target_nvptx }, *L = &l;
+	unsigned before = diags_error_count(t->diags);
+	L->cx = LLVMContextCreate();
+	LLVMContextSetDiagnosticHandler(L->cx, llvm_diagnostic, L);
+	L->module = LLVMModuleCreateWithNameInContext("tile", L->cx);
+	L->b = LLVMCreateBuilderInContext(L->cx);
+	L->entry_b = LLVMCreateBuilderInContext(L->cx);
+	init_types(L);
+	bool ok = make_machine(L);
+	if (ok) {
+		double t0 = now();
+		debug_begin_module(L);
+		for (const Op *k = t->first; k; k = k->next)
+			lower_kernel(L, k);
+		debug_end_module(L);
+		ok = diags_error_count(t->diags) == before && verify(L) && optimise(L);
+		double t1 = now();
+		ok = ok && emit(L, out);
+		if (o->llvm_seconds)
+			*o->llvm_seconds = t1 - t0;
+		if (o->codegen_seconds)
+			*o->codegen_seconds = now() - t1;
+	}
+	ok = ok && diags_error_count(t->diags) == before;
+	LLVMDisposeBuilder(L->b);
+	LLVMDisposeBuilder(L->entry_b);
+	LLVMDisposeModule(L->module);
+	if (L->machine)
+		LLVMDisposeTargetMachine(L->machine);
+	LLVMContextDispose(L->cx);
+	return ok;
+}

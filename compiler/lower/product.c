@@ -1,0 +1,203 @@
+/* product.c - matrix products: wgmma instruction sequences with their descriptors, and mma.sync. */
+#include "compiler/lower/context.h"
+#include "runtime/cpu/cpu_abi.h"
+
+#include <string.h>
+
+/* A shared operand as wgmma reads it. */
+typedef struct SharedOperand {
+	V low;                /* (address & 0x3ffff) >> 4 of the view's first element */
+	unsigned swizzle;
+	int rows;             /* of a panel */
+	int bytes;            /* of an element */
+	bool mn_major;
+	uint32_t hi, lo_const;
+} SharedOperand;
+
+typedef struct Words { V w[4]; } Words;
+
+static unsigned kind_of(DType d) { return d == DT_F16 ? TILE_CPU_F16 : d == DT_BF16 ? TILE_CPU_BF16 : TILE_CPU_TF32; }
+
+static V address_word(Lower *L, V pointer)
+{
+	V a = LLVMBuildPtrToInt(L->b, pointer, L->ops->cpu ? L->i64 : L->i32, "");
+	if (L->ops->cpu) {
+		V base = LLVMBuildPtrToInt(L->b, L->storage[0]->pointer, L->i64, "");
+		a = LLVMBuildTrunc(L->b, LLVMBuildSub(L->b, a, base, ""), L->i32, "");
+	}
+	return LLVMBuildLShr(L->b, LLVMBuildAnd(L->b, a, const_i32(L, 0x3ffff), ""), const_i32(L, 4), "");
+}
+
+static bool shared_operand(Lower *L, const Op *op, const TileRef *r, bool mn_major, SharedOperand *o)
+{
+	V index[TIR_MAX_RANK];
+	view_origin(L, r, index);
+	o->swizzle = swizzle_of(r->object);
+	o->rows = panel_rows(r->object);
+	o->bytes = (int)dtype_bytes(r->dtype);
+	o->mn_major = mn_major;
+	if (o->swizzle == 0) {
+		diag_error(L->diags, op->loc, E_WGMMA_SHAPE, "'%s' is stored without a swizzle; wgmma reads swizzle128, swizzle64 or swizzle32 tiles",
+		           attr_text(r->object, "name", "tile"));
+		return false;
+	}
+	o->low = address_word(L, shared_address(L, r->object, index));
+	uint32_t mode = o->swizzle == 128 ? 1 : o->swizzle == 64 ? 2 : 3;
+	uint32_t sbo = 8 * o->swizzle >> 4, lbo = mn_major ? (uint32_t)o->rows * o->swizzle >> 4 : 1;
+	o->hi = mode << 30 | sbo;
+	o->lo_const = lbo << 16;
+	return true;
+}
+
+/* Low descriptor word at (mn, k) elements from the view's origin; both are multiples of what wgmma steps by. */
+static V descriptor(Lower *L, const SharedOperand *o, int mn, int k)
+{
+	int row = o->mn_major ? k : mn, col = (o->mn_major ? mn : k) * o->bytes, w = (int)o->swizzle;
+	int off = col / w * o->rows * w + row * w + col % w;
+	return build_add(L, o->low, const_i32(L, (int64_t)o->lo_const + off / 16));
+}
+
+/* Packed words of the A fragment's registers for k-step columns k .. k + 16 of 64-row slice s. */
+static void a_registers(Lower *L, const TileRef *a, int slice, int k, V out[4])
+{
+	Storage *s = storage_of(L, a->object);
+	int64_t c0 = 0;
+	for (int d = 0; d < a->object_rank; d++)
+		if (a->start[d] && d == a->object_rank - 1)
+			value_const_int(a->start[d], &c0);
+	T pair = LLVMVectorType(type_of(L, a->dtype), 2);
+	for (int i = 0; i < 4; i++) {
+		int reg = layout_find_reg(s->layout, 64 * slice + 8 * (i & 1), (int)c0 + k + 8 * (i >> 1));
+		out[i] = pair_to_word(L, LLVMBuildLoad2(L->b, pair, frag_register(L, s, reg), ""));
+	}
+}
+
+static int64_t column_start(const TileRef *r)
+{
+	int64_t c = 0;
+	if (r->start[r->object_rank - 1])
+		value_const_int(r->start[r->object_rank - 1], &c);
+	return c;
+}
+
+static int step_of_n(int n)
+{
+	return n <= 256 ? n : n % 256 == 0 ? 256 : n % 128 == 0 ? 128 : n % 64 == 0 ? 64 : 8;
+}
+
+static void lower_wgmma(Lower *L, const Op *op)
+{
+	TileRef d = tile_ref(op->args[0]), a = tile_ref(op->args[1]), b = tile_ref(op->args[2]);
+	bool rs = a.space == TY_FRAG, async = attr_int(op, "async", 0);
+	int acc = (int)attr_int(op, "acc", 0);
+	Storage *ds = storage_of(L, d.object);
+	int kstep = dtype_bits(a.dtype) == 16 ? 16 : 8, K = (int)a.shape[1], N = (int)d.shape[1];
+	int groups = L->team.warps / 4, slices = (int)d.shape[0] / (64 * groups), nstep = step_of_n(N);
+	SharedOperand sa = { 0 }, sb;
+	if (!shared_operand(L, op, &b, !b.trans, &sb) || (!rs && !shared_operand(L, op, &a, a.trans, &sa)))
+		return;
+	if (!rs && groups > 1) { /* warpgroup g reads its own rows of A */
+		V g = LLVMBuildLShr(L->b, L->team.warp, const_i32(L, 2), "");
+		sa.low = build_add(L, sa.low, build_mul_const(L, g, 64 * slices * (int)sa.swizzle / 16));
+	}
+	int steps = K / kstep;
+	Words *regs = ARENA_ARRAY(L->arena, Words, slices * steps);
+	if (rs)
+		for (int s = 0; s < slices; s++)
+			for (int k = 0; k < steps; k++)
+				a_registers(L, &a, s, k * kstep, regs[s * steps + k].w);
+	if (!async)
+		L->ops->wgmma_fence(L);
+	for (int k = 0; k < steps; k++)
+		for (int s = 0; s < slices; s++)
+			for (int n = 0; n < N; n += nstep) {
+				Wgmma w = { .n = (unsigned)nstep, .kind = kind_of(a.dtype), .accumulate = k > 0 || acc != 0, .negate = acc < 0,
+				            .a_mn = a.trans, .b_mn = !b.trans };
+				int reg = layout_find_reg(ds->layout, 64 * s, (int)column_start(&d) + n);
+				w.d = frag_register(L, ds, reg);
+				if (rs)
+					memcpy(w.a, regs[s * steps + k].w, sizeof w.a);
+				else
+					w.desc_a_lo = descriptor(L, &sa, 64 * s, k * kstep);
+				w.desc_a_hi = sa.hi;
+				w.desc_b_lo = descriptor(L, &sb, n, k * kstep);
+				w.desc_b_hi = sb.hi;
+				L->ops->wgmma(L, &w);
+			}
+	if (async)
+		return;
+	L->ops->wgmma_commit(L);
+	int count = slices * N / 2;
+	V *tied = ARENA_ARRAY(L->arena, V, count);
+	for (int s = 0, i = 0; s < slices; s++)
+		for (int r = 0; r < N / 2; r++)
+			tied[i++] = frag_register(L, ds, layout_find_reg(ds->layout, 64 * s, (int)column_start(&d)) + r);
+	L->ops->wgmma_wait(L, 0, count, tied, L->f32);
+}
+
+void lower_wgmma_wait(Lower *L, const Op *op)
+{
+	int count = 0;
+	for (int i = 0; i < op->nargs; i++)
+		count += storage_of(L, tile_ref(op->args[i]).object)->layout->nregs;
+	V *tied = ARENA_ARRAY(L->arena, V, count + 1);
+	int n = 0;
+	for (int i = 0; i < op->nargs; i++) {
+		Storage *s = storage_of(L, tile_ref(op->args[i]).object);
+		for (int r = 0; r < s->layout->nregs; r++)
+			tied[n++] = frag_register(L, s, r);
+	}
+	L->ops->wgmma_wait(L, (int)attr_int(op, "n", 0), count, tied, L->f32);
+}
+
+/* ---- mma.sync ---- */
+
+/* One 8-column block of B, k-step k: two words.  A stored [n][k] fragment has them as they are; a [k][n] one is transposed by movmatrix. */
+static void b_words(Lower *L, const TileRef *b, int n, int k, V out[2])
+{
+	Storage *s = storage_of(L, b->object);
+	T pair = LLVMVectorType(type_of(L, b->dtype), 2);
+	for (int h = 0; h < 2; h++) {
+		int row = b->trans ? n : k + 8 * h, col = b->trans ? k + 8 * h : n;
+		V w = pair_to_word(L, LLVMBuildLoad2(L->b, pair, frag_register(L, s, layout_find_reg(s->layout, row / 8 * 8, (int)column_start(b) + col)), ""));
+		out[h] = b->trans ? w : L->ops->movmatrix(L, w);
+	}
+}
+
+static void lower_mma_sync(Lower *L, const Op *op)
+{
+	TileRef d = tile_ref(op->args[0]), a = tile_ref(op->args[1]), b = tile_ref(op->args[2]);
+	Storage *ds = storage_of(L, d.object);
+	int K = (int)a.shape[1], N = (int)d.shape[1], acc = (int)attr_int(op, "acc", 0);
+	if (dtype_bits(a.dtype) != 16 || acc < 0) {
+		lower_error(L, op->loc, "products of warp fragments take f16 or bf16 operands and = or +=");
+		return;
+	}
+	V dp[4];
+	Words *all_b = ARENA_ARRAY(L->arena, Words, (K / 16) * (N / 8));
+	for (int k = 0; k < K / 16; k++)
+		for (int n = 0; n < N / 8; n++)
+			b_words(L, &b, 8 * n, 16 * k, all_b[k * (N / 8) + n].w);
+	Words *all_a = ARENA_ARRAY(L->arena, Words, K / 16);
+	for (int k = 0; k < K / 16; k++)
+		a_registers(L, &a, 0, 16 * k, all_a[k].w);
+	for (int n = 0; n < N / 8; n++) {
+		int reg = layout_find_reg(ds->layout, 0, (int)column_start(&d) + 8 * n);
+		for (int i = 0; i < 4; i++) {
+			dp[i] = frag_register(L, ds, reg + i);
+			if (acc == 0)
+				LLVMBuildStore(L->b, const_f32(L, 0), dp[i]);
+		}
+		for (int k = 0; k < K / 16; k++) {
+			L->ops->mma_sync(L, dp, all_a[k].w, all_b[k * (N / 8) + n].w, kind_of(a.dtype));
+		}
+	}
+}
+
+void lower_mma(Lower *L, const Op *op)
+{
+	if (strcmp(attr_text(op, "inst", ""), "mma_sync") == 0)
+		lower_mma_sync(L, op);
+	else
+		lower_wgmma(L, op);
+}

@@ -1,0 +1,256 @@
+/* scalar.c - scalar operations and conversions; 16-bit floats also as packed pairs. */
+#include "compiler/lower/context.h"
+
+#include <string.h>
+
+static bool is_vector(V v) { return LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMVectorTypeKind; }
+
+V value_of(Lower *L, const Value *v) { return L->value[v->id]; }
+
+V pack_pair(Lower *L, V lo, V hi, DType d)
+{
+	V v = LLVMGetUndef(LLVMVectorType(type_of(L, d), 2));
+	v = LLVMBuildInsertElement(L->b, v, lo, const_i32(L, 0), "");
+	return LLVMBuildInsertElement(L->b, v, hi, const_i32(L, 1), "");
+}
+
+V pair_to_word(Lower *L, V pair) { return LLVMBuildBitCast(L->b, pair, L->i32, ""); }
+V word_to_pair(Lower *L, V word, DType d) { return LLVMBuildBitCast(L->b, word, LLVMVectorType(type_of(L, d), 2), ""); }
+
+/* Rounds a float's bits to bfloat's in integer arithmetic: hosts lack the conversion. */
+static V bf16_bits(Lower *L, V f)
+{
+	V u = LLVMBuildBitCast(L->b, f, L->i32, "");
+	V lsb = LLVMBuildAnd(L->b, LLVMBuildLShr(L->b, u, const_i32(L, 16), ""), const_i32(L, 1), "");
+	V r = LLVMBuildLShr(L->b, build_add(L, u, build_add(L, lsb, const_i32(L, 0x7fff))), const_i32(L, 16), "");
+	V nan = LLVMBuildFCmp(L->b, LLVMRealUNO, f, f, "");
+	return LLVMBuildSelect(L->b, nan, const_i32(L, 0x7fff), r, "");
+}
+
+V narrow_pair(Lower *L, V lo, V hi, DType to)
+{
+	if (L->ops->cpu && to == DT_BF16) {
+		V w = LLVMBuildOr(L->b, bf16_bits(L, lo), LLVMBuildShl(L->b, bf16_bits(L, hi), const_i32(L, 16), ""), "");
+		return word_to_pair(L, w, to);
+	}
+	V v = LLVMGetUndef(LLVMVectorType(L->f32, 2));
+	v = LLVMBuildInsertElement(L->b, v, lo, const_i32(L, 0), "");
+	v = LLVMBuildInsertElement(L->b, v, hi, const_i32(L, 1), "");
+	return LLVMBuildFPTrunc(L->b, v, LLVMVectorType(type_of(L, to), 2), "");
+}
+
+void widen_pair(Lower *L, V pair, DType from, V out[2])
+{
+	if (from == DT_BF16) {
+		V w = pair_to_word(L, pair);
+		out[0] = LLVMBuildBitCast(L->b, LLVMBuildShl(L->b, w, const_i32(L, 16), ""), L->f32, "");
+		out[1] = LLVMBuildBitCast(L->b, LLVMBuildAnd(L->b, w, const_i32(L, 0xffff0000), ""), L->f32, "");
+		return;
+	}
+	for (int i = 0; i < 2; i++)
+		out[i] = LLVMBuildFPExt(L->b, LLVMBuildExtractElement(L->b, pair, const_i32(L, i), ""), L->f32, "");
+}
+
+static V to_f32(Lower *L, V v, DType from)
+{
+	if (from == DT_F32 || from == DT_TF32)
+		return v;
+	if (from == DT_BF16) {
+		V w = LLVMBuildZExt(L->b, LLVMBuildBitCast(L->b, v, L->i16, ""), L->i32, "");
+		return LLVMBuildBitCast(L->b, LLVMBuildShl(L->b, w, const_i32(L, 16), ""), L->f32, "");
+	}
+	if (from == DT_F16)
+		return LLVMBuildFPExt(L->b, v, L->f32, "");
+	if (from == DT_BOOL)
+		return LLVMBuildUIToFP(L->b, v, L->f32, "");
+	return dtype_is_signed(from) ? LLVMBuildSIToFP(L->b, v, L->f32, "") : LLVMBuildUIToFP(L->b, v, L->f32, "");
+}
+
+static V from_f32(Lower *L, V v, DType to)
+{
+	T t = type_of(L, to);
+	if (to == DT_F32)
+		return v;
+	if (to == DT_TF32) { /* round to nearest, ties away: as cvt.rna.tf32 */
+		V u = LLVMBuildBitCast(L->b, v, L->i32, "");
+		u = LLVMBuildAnd(L->b, build_add(L, u, const_i32(L, 0x1000)), const_i32(L, 0xffffe000), "");
+		return LLVMBuildBitCast(L->b, u, L->f32, "");
+	}
+	if (to == DT_BF16 && L->ops->cpu)
+		return LLVMBuildBitCast(L->b, LLVMBuildTrunc(L->b, bf16_bits(L, v), L->i16, ""), t, "");
+	if (to == DT_BF16 || to == DT_F16)
+		return LLVMBuildFPTrunc(L->b, v, t, "");
+	if (to == DT_BOOL)
+		return LLVMBuildFCmp(L->b, LLVMRealUNE, v, const_f32(L, 0), "");
+	return dtype_is_signed(to) ? LLVMBuildFPToSI(L->b, v, t, "") : LLVMBuildFPToUI(L->b, v, t, "");
+}
+
+V convert(Lower *L, V v, DType from, DType to)
+{
+	if (from == to)
+		return v;
+	if (dtype_is_float(from) || dtype_is_float(to))
+		return from_f32(L, to_f32(L, v, from), to);
+	T t = type_of(L, to);
+	if (to == DT_BOOL)
+		return LLVMBuildICmp(L->b, LLVMIntNE, v, LLVMConstNull(LLVMTypeOf(v)), "");
+	if (from == DT_BOOL)
+		return LLVMBuildZExt(L->b, v, t, "");
+	unsigned a = dtype_bits(from), b = dtype_bits(to);
+	if (a == b)
+		return v;
+	if (b < a)
+		return LLVMBuildTrunc(L->b, v, t, "");
+	return dtype_is_signed(from) ? LLVMBuildSExt(L->b, v, t, "") : LLVMBuildZExt(L->b, v, t, "");
+}
+
+static V lower_compare(Lower *L, const Op *op, V a, V b)
+{
+	static const struct { const char *name; LLVMIntPredicate s, u; LLVMRealPredicate f; } preds[] = {
+		{ "lt", LLVMIntSLT, LLVMIntULT, LLVMRealOLT }, { "le", LLVMIntSLE, LLVMIntULE, LLVMRealOLE },
+		{ "gt", LLVMIntSGT, LLVMIntUGT, LLVMRealOGT }, { "ge", LLVMIntSGE, LLVMIntUGE, LLVMRealOGE },
+		{ "eq", LLVMIntEQ, LLVMIntEQ, LLVMRealOEQ },   { "ne", LLVMIntNE, LLVMIntNE, LLVMRealUNE },
+	};
+	DType d = op->args[0]->type.dtype;
+	const char *p = attr_text(op, "pred", "eq");
+	for (size_t i = 0; i < sizeof preds / sizeof preds[0]; i++) {
+		if (strcmp(p, preds[i].name) != 0)
+			continue;
+		if (dtype_is_float(d))
+			return LLVMBuildFCmp(L->b, preds[i].f, to_f32(L, a, d), to_f32(L, b, d), "");
+		return LLVMBuildICmp(L->b, dtype_is_signed(d) ? preds[i].s : preds[i].u, a, b, "");
+	}
+	return NULL;
+}
+
+static V lower_minmax(Lower *L, const Op *op, V a, V b)
+{
+	DType d = op->result->type.dtype;
+	bool max = op->code == OP_MAX;
+	if (dtype_is_float(d)) {
+		T t = LLVMTypeOf(a);
+		if (L->ops->cpu && d != DT_F32) {
+			V c = LLVMBuildFCmp(L->b, max ? LLVMRealOGT : LLVMRealOLT, to_f32(L, a, d), to_f32(L, b, d), "");
+			return LLVMBuildSelect(L->b, c, a, b, "");
+		}
+		return intrinsic(L, max ? "llvm.maxnum" : "llvm.minnum", &t, 1, (V[]){ a, b }, 2);
+	}
+	LLVMIntPredicate p = dtype_is_signed(d) ? (max ? LLVMIntSGT : LLVMIntSLT) : (max ? LLVMIntUGT : LLVMIntULT);
+	return LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, p, a, b, ""), a, b, "");
+}
+
+/* The host has no 16-bit float arithmetic: through f32, rounding once. */
+static V float_binary(Lower *L, Opcode code, DType d, V a, V b)
+{
+	bool narrow = dtype_bits(d) == 16;
+	if (narrow && L->ops->cpu && is_vector(a)) {
+		V r[2];
+		for (int i = 0; i < 2; i++)
+			r[i] = float_binary(L, code, d, LLVMBuildExtractElement(L->b, a, const_i32(L, i), ""),
+			                    LLVMBuildExtractElement(L->b, b, const_i32(L, i), ""));
+		return pack_pair(L, r[0], r[1], d);
+	}
+	if (narrow && (L->ops->cpu || code == OP_DIV)) {
+		V x = float_binary(L, code, DT_F32, to_f32(L, a, d), to_f32(L, b, d));
+		return from_f32(L, x, d);
+	}
+	V r = NULL;
+	switch (code) {
+	case OP_ADD: r = LLVMBuildFAdd(L->b, a, b, ""); break;
+	case OP_SUB: r = LLVMBuildFSub(L->b, a, b, ""); break;
+	case OP_MUL: r = LLVMBuildFMul(L->b, a, b, ""); break;
+	default: return L->ops->div_f32(L, a, b);
+	}
+	if (!narrow && LLVMIsAInstruction(r))
+		LLVMSetFastMathFlags(r, LLVMFastMathAllowContract | LLVMFastMathNoSignedZeros);
+	return r;
+}
+
+static V int_binary(Lower *L, Opcode code, DType d, V a, V b)
+{
+	bool s = dtype_is_signed(d);
+	switch (code) {
+	case OP_ADD: return s ? LLVMBuildNSWAdd(L->b, a, b, "") : LLVMBuildAdd(L->b, a, b, "");
+	case OP_SUB: return s ? LLVMBuildNSWSub(L->b, a, b, "") : LLVMBuildSub(L->b, a, b, "");
+	case OP_MUL: return s ? LLVMBuildNSWMul(L->b, a, b, "") : LLVMBuildMul(L->b, a, b, "");
+	case OP_DIV: return s ? LLVMBuildSDiv(L->b, a, b, "") : LLVMBuildUDiv(L->b, a, b, "");
+	case OP_MOD: return s ? LLVMBuildSRem(L->b, a, b, "") : LLVMBuildURem(L->b, a, b, "");
+	case OP_AND: return LLVMBuildAnd(L->b, a, b, "");
+	case OP_OR: return LLVMBuildOr(L->b, a, b, "");
+	case OP_XOR: return LLVMBuildXor(L->b, a, b, "");
+	case OP_SHL: return LLVMBuildShl(L->b, a, b, "");
+	default: return s ? LLVMBuildAShr(L->b, a, b, "") : LLVMBuildLShr(L->b, a, b, "");
+	}
+}
+
+static V lower_const(Lower *L, const Op *op)
+{
+	DType d = op->result->type.dtype;
+	T t = type_of(L, d);
+	const Attr *f = attr_get(op, "fvalue");
+	if (dtype_is_float(d))
+		return LLVMConstReal(t, f ? f->f : (double)attr_int(op, "value", 0));
+	return LLVMConstInt(t, (uint64_t)attr_int(op, "value", 0), 1);
+}
+
+static V lower_neg(Lower *L, DType d, V a)
+{
+	if (dtype_is_float(d))
+		return LLVMBuildFNeg(L->b, a, "");
+	return LLVMBuildNeg(L->b, a, "");
+}
+
+/* a * 2^b by adding to the exponent of one: exact, and one multiply. */
+static V lower_ldexp(Lower *L, V a, V n)
+{
+	V bits = LLVMBuildShl(L->b, build_add(L, n, const_i32(L, 127)), const_i32(L, 23), "");
+	return LLVMBuildFMul(L->b, a, LLVMBuildBitCast(L->b, bits, L->f32, ""), "");
+}
+
+V lower_scalar(Lower *L, const Op *op, V *args)
+{
+	DType d = op->result->type.dtype;
+	switch (op->code) {
+	case OP_CONST: return lower_const(L, op);
+	case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV:
+		if (dtype_is_float(d))
+			return float_binary(L, op->code, d, args[0], args[1]);
+		return int_binary(L, op->code, d, args[0], args[1]);
+	case OP_MOD: case OP_AND: case OP_OR: case OP_XOR: case OP_SHL: case OP_SHR:
+		return int_binary(L, op->code, d, args[0], args[1]);
+	case OP_MIN: case OP_MAX: return lower_minmax(L, op, args[0], args[1]);
+	case OP_NEG: return lower_neg(L, d, args[0]);
+	case OP_NOT: return LLVMBuildNot(L->b, args[0], "");
+	case OP_CMP: return lower_compare(L, op, args[0], args[1]);
+	case OP_SELECT: return LLVMBuildSelect(L->b, args[0], args[1], args[2], "");
+	case OP_CAST: return convert(L, args[0], op->args[0]->type.dtype, d);
+	case OP_BITCAST: return LLVMBuildBitCast(L->b, args[0], type_of(L, d), "");
+	case OP_FMA: {
+		T t = L->f32;
+		V x = intrinsic(L, "llvm.fma", &t, 1,
+		                (V[]){ to_f32(L, args[0], op->args[0]->type.dtype), to_f32(L, args[1], op->args[1]->type.dtype),
+		                       to_f32(L, args[2], op->args[2]->type.dtype) }, 3);
+		return from_f32(L, x, d);
+	}
+	case OP_ABS:
+		if (!dtype_is_float(d))
+			return LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, LLVMIntSLT, args[0], LLVMConstNull(LLVMTypeOf(args[0])), ""),
+			                       LLVMBuildNeg(L->b, args[0], ""), args[0], "");
+		/* fall through */
+	case OP_EXP2: case OP_LOG2: case OP_SQRT: case OP_RSQRT: case OP_RCP: case OP_TANH: case OP_FLOOR:
+		return from_f32(L, L->ops->math(L, op->code, to_f32(L, args[0], op->args[0]->type.dtype)), d);
+	case OP_LDEXP: return lower_ldexp(L, args[0], args[1]);
+	case OP_BLOCK_IDX: return L->ops->block_idx(L, (int)attr_int(op, "axis", 0));
+	case OP_GRID_DIM: return L->ops->grid_dim(L, (int)attr_int(op, "axis", 0));
+	case OP_CLUSTER_RANK: return L->ops->cluster_rank(L);
+	case OP_THREAD: return L->team.thread;
+	case OP_LANE: return L->team.lane;
+	case OP_WARP: return L->team.warp;
+	case OP_CLOCK: return L->ops->clock(L);
+	case OP_PRESENT: {
+		Storage *s = storage_of(L, op->args[0]->def);
+		return LLVMBuildICmp(L->b, LLVMIntNE, s->pointer, LLVMConstNull(LLVMTypeOf(s->pointer)), "");
+	}
+	default: return NULL;
+	}
+}

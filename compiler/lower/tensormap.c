@@ -1,0 +1,83 @@
+/* tensormap.c - which tensor maps a kernel needs, from its TMA operations. */
+#include "compiler/lower/context.h"
+
+#include <string.h>
+
+static const Value *tma_shared(const Op *op) { return op->code == OP_TMA_LOAD ? op->args[1] : op->args[0]; }
+static const Value *tma_global(const Op *op) { return op->code == OP_TMA_LOAD ? op->args[0] : op->args[1]; }
+
+/* Whether one instruction can write all column panels: the view covers all rows of its tile. */
+static bool whole_rows(const TileRef *s)
+{
+	return s->object_rank < 2 || s->dims[s->object_rank - 2] == 0 || s->dims[s->object_rank - 2] == panel_rows(s->object);
+}
+
+static TensorMap map_for(const Op *op)
+{
+	TileRef g = tile_ref(tma_global(op)), s = tile_ref(tma_shared(op));
+	TensorMap m = { .tensor = g.object, .dtype = g.dtype, .swizzle = swizzle_of(s.object) };
+	int rank = g.object_rank, bytes = (int)dtype_bytes(g.dtype);
+	int64_t inner = s.shape[s.rank - 1];
+	int64_t width = m.swizzle && inner * bytes > (int64_t)m.swizzle ? m.swizzle / bytes : inner;
+	m.panels = width < inner && whole_rows(&s) && rank < 5 && g.dims[rank - 1] == 0;
+	for (int d = rank - 1; d >= 0; d--) {
+		TensorMapDim *k = &m.dim[m.rank++];
+		Value *extent = g.object->args[d], *stride = g.object->args[rank + d];
+		if (!value_const_int(extent, &k->extent_const))
+			k->extent = extent;
+		if (!value_const_int(stride, &k->stride_const))
+			k->stride = stride;
+		k->box = g.dims[d] == -1 ? 1 : d == rank - 1 ? (unsigned)width : g.dims[d] > 0 ? (unsigned)g.dims[d] : k->extent ? 1 : (unsigned)k->extent_const;
+	}
+	if (m.panels) {
+		m.dim[0].extent = NULL;
+		m.dim[0].extent_const = width;
+		m.dim[m.rank++] = (TensorMapDim){ .extent_const = inner / width, .stride_const = width, .box = (unsigned)(inner / width) };
+	}
+	return m;
+}
+
+static bool map_equal(const TensorMap *a, const TensorMap *b)
+{
+	if (a->tensor != b->tensor || a->swizzle != b->swizzle || a->rank != b->rank || a->panels != b->panels)
+		return false;
+	for (int i = 0; i < a->rank; i++)
+		if (a->dim[i].box != b->dim[i].box || a->dim[i].extent_const != b->dim[i].extent_const)
+			return false;
+	return true;
+}
+
+int tensor_map_of(const TensorMaps *maps, const Op *op)
+{
+	TensorMap m = map_for(op);
+	for (int i = 0; i < maps->n; i++)
+		if (map_equal(&maps->map[i], &m))
+			return i;
+	return -1;
+}
+
+typedef struct Collect { Arena *a; TensorMaps maps; int cap; } Collect;
+
+static bool collect(Op *op, void *user)
+{
+	Collect *c = user;
+	if ((op->code != OP_TMA_LOAD && op->code != OP_TMA_STORE) || tensor_map_of(&c->maps, op) >= 0)
+		return true;
+	if (c->maps.n == c->cap) {
+		int cap = c->cap ? 2 * c->cap : 8;
+		TensorMap *m = ARENA_ARRAY(c->a, TensorMap, cap);
+		if (c->maps.n)
+			memcpy(m, c->maps.map, (size_t)c->maps.n * sizeof *m);
+		c->maps.map = m;
+		c->cap = cap;
+	}
+	c->maps.map[c->maps.n++] = map_for(op);
+	return true;
+}
+
+TensorMaps kernel_tensor_maps(Arena *a, const Op *kernel)
+{
+	Collect c = { .a = a };
+	tir_walk(kernel->regions[0], collect, &c);
+	return c.maps;
+}

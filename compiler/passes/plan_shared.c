@@ -1,0 +1,208 @@
+/* plan_shared - needs: {layout} of shared tiles.  Establishes: {offset},
+ * {bytes} of one stage and {stage_bytes} between stages of every shared tile,
+ * {offset} of every mbarrier, {smem} of the kernel; all fits the SM. */
+#include "compiler/passes/pass.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	MAX_OBJECTS = 512,
+	CTA_SHARED = 232448,      /* most for one CTA: 227 KiB */
+	SM_SHARED = 233472,       /* of an SM: 228 KiB */
+	CTA_RESERVED = 1024       /* the system's, per CTA */
+};
+
+typedef struct Planner {
+	Tir *t;
+	Op *kernel;
+	Op *tiles[MAX_OBJECTS]; /* with storage of their own */
+	int ntiles;
+	int64_t top;
+	bool ok;
+} Planner;
+
+static int64_t round_up(int64_t n, int64_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+/* Swizzle patterns repeat over eight rows; their phase is taken from the address. */
+static int64_t alignment(const Op *tile)
+{
+	const char *layout = attr_text(tile, "layout", "linear");
+	if (strcmp(layout, "swizzle128") == 0)
+		return 1024;
+	if (strcmp(layout, "swizzle64") == 0)
+		return 512;
+	return strcmp(layout, "swizzle32") == 0 ? 256 : 128;
+}
+
+static int64_t stages(const Op *tile)
+{
+	int64_t ring = attr_int(tile, "ring", 0);
+	return ring > 0 ? ring : 1;
+}
+
+static int64_t stage_bytes(const Op *tile)
+{
+	const Type *ty = &tile->result->type;
+	int64_t n = dtype_bytes(ty->dtype);
+	for (int i = 0; i < ty->rank; i++)
+		n *= ty->shape[i];
+	return n / stages(tile);
+}
+
+static int64_t span(const Op *tile)
+{
+	return attr_int(tile, "stage_bytes", 0) * (stages(tile) - 1) + attr_int(tile, "bytes", 0);
+}
+
+/* ---- placing ---- */
+
+/* A storage is aligned for every tile in it. */
+static int64_t root_alignment(const Planner *p, const Op *root)
+{
+	int64_t align = alignment(root);
+	for (const Op *op = p->kernel->regions[0]->first; op; op = op->next)
+		if (op->code == OP_SHARED && shared_root(op) == root && alignment(op) > align)
+			align = alignment(op);
+	return align;
+}
+
+static void measure(Planner *p, Op *tile)
+{
+	int64_t bytes = stage_bytes(tile);
+	attr_set_int(p->t, tile, "bytes", bytes);
+	attr_set_int(p->t, tile, "stage_bytes", attr_int(tile, "ring", 0) > 0 ? round_up(bytes, root_alignment(p, tile)) : bytes);
+}
+
+static void place_tiles(Planner *p)
+{
+	static const int64_t order[] = { 1024, 512, 256, 128 };
+	for (size_t k = 0; k < sizeof order / sizeof order[0]; k++)
+		for (int i = 0; i < p->ntiles; i++) {
+			Op *tile = p->tiles[i];
+			if (root_alignment(p, tile) != order[k])
+				continue;
+			p->top = round_up(p->top, order[k]);
+			attr_set_int(p->t, tile, "offset", p->top);
+			p->top += span(tile);
+		}
+}
+
+static void place_mbarriers(Planner *p)
+{
+	p->top = round_up(p->top, 8);
+	for (Op *op = p->kernel->regions[0]->first; op; op = op->next) {
+		if (op->code != OP_MBARRIER)
+			continue;
+		attr_set_int(p->t, op, "offset", p->top);
+		p->top += 8 * attr_int(op, "slots", 1);
+	}
+}
+
+/* ---- tiles in the storage of others ---- */
+
+static void alias_error(Planner *p, const Op *tile, const Op *base, const char *why)
+{
+	diag_error(p->t->diags, tile->loc, E_SHARED_SIZE, "`%s` does not fit at(%s, %lld): %s", object_name(tile), object_name(base),
+		(long long)attr_int(tile, "at_offset", 0), why);
+	diag_note(p->t->diags, base->loc, "`%s` is declared here", object_name(base));
+	p->ok = false;
+}
+
+static void place_alias(Planner *p, Op *tile)
+{
+	Arena *a = p->t->arena;
+	const Op *base = tile->args[0]->def;
+	int64_t at = attr_int(tile, "at_offset", 0), bytes = stage_bytes(tile), room = attr_int(base, "bytes", 0);
+	int64_t offset = attr_int(base, "offset", 0) + at, stride = attr_int(base, "stage_bytes", 0);
+	attr_set_int(p->t, tile, "bytes", bytes);
+	attr_set_int(p->t, tile, "offset", offset);
+	attr_set_int(p->t, tile, "stage_bytes", attr_int(base, "ring", 0) > 0 ? stride : bytes);
+	if (attr_int(tile, "ring", 0) != attr_int(base, "ring", 0))
+		alias_error(p, tile, base, arena_printf(a, "its ring has %lld stages, the other's %lld",
+			(long long)attr_int(tile, "ring", 0), (long long)attr_int(base, "ring", 0)));
+	else if (at < 0 || at + bytes > room)
+		alias_error(p, tile, base, arena_printf(a, "it ends at byte %lld of %lld", (long long)(at + bytes), (long long)room));
+	else if (at % alignment(tile) && (alignment(tile) > 128 || at % 16))
+		alias_error(p, tile, base, arena_printf(a, "layout %s needs an offset that is a multiple of %d",
+			attr_text(tile, "layout", "linear"), alignment(tile) > 128 ? (int)alignment(tile) : 16));
+}
+
+/* ---- the limit ---- */
+
+static int by_size(const void *x, const void *y)
+{
+	const Op *a = *(Op *const *)x, *b = *(Op *const *)y;
+	int64_t d = span(b) - span(a);
+	return d ? d > 0 ? 1 : -1 : attr_int(a, "offset", 0) > attr_int(b, "offset", 0) ? 1 : -1;
+}
+
+static void note_tiles(Planner *p)
+{
+	qsort(p->tiles, (size_t)p->ntiles, sizeof p->tiles[0], by_size);
+	for (int i = 0; i < p->ntiles; i++) {
+		const Op *tile = p->tiles[i];
+		long long bytes = attr_int(tile, "bytes", 0);
+		if (stages(tile) > 1)
+			diag_note(p->t->diags, tile->loc, "%-12s %8lld bytes = %lld stages of %lld", object_name(tile), (long long)span(tile),
+				(long long)stages(tile), bytes);
+		else
+			diag_note(p->t->diags, tile->loc, "%-12s %8lld bytes", object_name(tile), bytes);
+	}
+}
+
+static void check_total(Planner *p)
+{
+	int64_t ctas = attr_int(p->kernel, "occupancy", 1);
+	if (ctas < 1)
+		ctas = 1;
+	int64_t limit = SM_SHARED / ctas - CTA_RESERVED;
+	if (limit > CTA_SHARED)
+		limit = CTA_SHARED;
+	attr_set_int(p->t, p->kernel, "smem", p->top);
+	if (p->top <= limit)
+		return;
+	const char *with = ctas > 1 ? arena_printf(p->t->arena, " with occupancy (%lld)", (long long)ctas) : "";
+	diag_error(p->t->diags, p->kernel->loc, E_SHARED_SIZE, "kernel `%s` needs %lld bytes of shared memory; a CTA has %lld%s",
+		attr_text(p->kernel, "name", ""), (long long)p->top, (long long)limit, with);
+	note_tiles(p);
+	p->ok = false;
+}
+
+/* ---- the kernel ---- */
+
+static void plan(Planner *p)
+{
+	for (Op *op = p->kernel->regions[0]->first; op; op = op->next) {
+		if (op->code != OP_SHARED || op->nargs)
+			continue;
+		measure(p, op);
+		if (p->ntiles < MAX_OBJECTS) {
+			p->tiles[p->ntiles++] = op;
+		} else {
+			diag_error(p->t->diags, op->loc, E_LIMIT, "more than %d shared tiles", MAX_OBJECTS);
+			p->ok = false;
+			return;
+		}
+	}
+	place_tiles(p);
+	for (Op *op = p->kernel->regions[0]->first; op; op = op->next)
+		if (op->code == OP_SHARED && op->nargs)
+			place_alias(p, op);
+	place_mbarriers(p);
+	check_total(p);
+}
+
+bool pass_plan_shared(Tir *t)
+{
+	bool ok = true;
+	for (Op *k = t->first; k; k = k->next) {
+		Planner p = { .t = t, .kernel = k, .ok = true };
+		plan(&p);
+		ok &= p.ok;
+	}
+	return ok;
+}

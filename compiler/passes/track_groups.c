@@ -1,0 +1,434 @@
+/* track_groups - needs: asynchronous products between wgmma_fence and
+ * wgmma_commit.  Establishes: no op touches a fragment in flight, no group is
+ * left in flight at the end of a team, a loop ends with what it began with in
+ * flight; wgmma_wait has the fragments it finishes as operands. */
+#include "compiler/index.h"
+#include "compiler/passes/pass.h"
+
+#include <string.h>
+
+/* The hardware orders groups by age.  A state lists them from the youngest:
+ * groups[0] is the open one (products not committed yet).  Where paths meet,
+ * groups of one age are joined, which is exact for wgmma_wait. */
+enum { MAX_GROUPS = 16, MAX_FINISHED = 64 };
+
+typedef struct Box { /* elements of a fragment, per dimension of the object */
+	Op *frag;
+	int rank;
+	int64_t lo[TIR_MAX_RANK], hi[TIR_MAX_RANK];
+} Box;
+
+typedef struct Entry { /* one fragment of a product in flight; immutable */
+	const struct Entry *next;
+	Box box;
+	bool result; /* D, else A */
+	const Op *mma;
+} Entry;
+
+typedef struct State {
+	int n; /* committed groups */
+	const Entry *groups[MAX_GROUPS + 1];
+} State;
+
+typedef struct Tracker {
+	Tir *t;
+	bool ok;
+} Tracker;
+
+/* ---- boxes ---- */
+
+static Box box_whole(Op *frag)
+{
+	const Type *ty = &frag->result->type;
+	Box b = { .frag = frag, .rank = ty->rank };
+	for (int i = 0; i < ty->rank; i++)
+		b.hi[i] = ty->shape[i];
+	return b;
+}
+
+static Box box_of(const TileRef *r)
+{
+	Box b = box_whole(r->object);
+	for (int i = 0; i < b.rank; i++) {
+		int64_t start;
+		if (r->dims[i] == 0 || !value_const_int(r->start[i], &start))
+			continue;
+		b.lo[i] = start;
+		b.hi[i] = start + (r->dims[i] > 0 ? r->dims[i] : 1);
+	}
+	return b;
+}
+
+/* What an element op in a loop covers; its indices follow operand `at`. */
+static Box box_of_element(const Op *op, int at)
+{
+	const Region *loop = op->parent;
+	const Attr *extents = attr_get(loop->owner, "extents");
+	Box b = box_whole(op->args[at]->def);
+	for (int i = 0; i < b.rank; i++) {
+		LoopIndex x = loop_index(loop, op->args[at + 1 + i]);
+		if (!x.known)
+			continue;
+		b.lo[i] = x.offset;
+		b.hi[i] = x.offset + (x.arg >= 0 ? extents->list[x.arg] : 1);
+	}
+	return b;
+}
+
+static bool box_overlap(const Box *a, const Box *b)
+{
+	if (a->frag != b->frag)
+		return false;
+	for (int i = 0; i < a->rank; i++)
+		if (a->lo[i] >= b->hi[i] || b->lo[i] >= a->hi[i])
+			return false;
+	return true;
+}
+
+static bool box_equal(const Box *a, const Box *b)
+{
+	if (a->frag != b->frag)
+		return false;
+	for (int i = 0; i < a->rank; i++)
+		if (a->lo[i] != b->lo[i] || a->hi[i] != b->hi[i])
+			return false;
+	return true;
+}
+
+/* ---- groups ---- */
+
+static bool group_has(const Entry *group, const Entry *e)
+{
+	for (; group; group = group->next)
+		if (group->result == e->result && box_equal(&group->box, &e->box))
+			return true;
+	return false;
+}
+
+static const Entry *group_add(Tracker *k, const Entry *group, const Entry *e)
+{
+	if (group_has(group, e))
+		return group;
+	Entry *copy = ARENA_NEW(k->t->arena, Entry);
+	*copy = *e;
+	copy->next = group;
+	return copy;
+}
+
+static const Entry *group_join(Tracker *k, const Entry *a, const Entry *b)
+{
+	for (; b; b = b->next)
+		a = group_add(k, a, b);
+	return a;
+}
+
+static bool group_within(const Entry *a, const Entry *b)
+{
+	for (; a; a = a->next)
+		if (!group_has(b, a))
+			return false;
+	return true;
+}
+
+static State state_join(Tracker *k, State a, const State *b)
+{
+	a.n = a.n > b->n ? a.n : b->n;
+	for (int i = 0; i <= a.n; i++)
+		a.groups[i] = group_join(k, a.groups[i], b->groups[i]);
+	return a;
+}
+
+static bool state_equal(const State *a, const State *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (int i = 0; i <= a->n; i++)
+		if (!group_within(a->groups[i], b->groups[i]) || !group_within(b->groups[i], a->groups[i]))
+			return false;
+	return true;
+}
+
+static bool state_empty(const State *s)
+{
+	return s->n == 0 && !s->groups[0];
+}
+
+/* For messages: a result of the oldest group that has one, else an operand. */
+static const Entry *first_pending(const State *s)
+{
+	const Entry *operand = NULL;
+	for (int i = s->n; i >= 0; i--)
+		for (const Entry *e = s->groups[i]; e; e = e->next) {
+			if (e->result)
+				return e;
+			operand = e;
+		}
+	return operand;
+}
+
+/* ---- errors ---- */
+
+static unsigned line_of(const Tracker *k, Loc loc)
+{
+	unsigned line = 0, col = 0;
+	if (loc.source)
+		diags_linecol(k->t->diags, loc, &line, &col);
+	return line;
+}
+
+static void note_product(Tracker *k, const Entry *e)
+{
+	diag_note(k->t->diags, e->mma->loc, "the product that %s `%s` is issued here", e->result ? "writes" : "reads", object_name(e->box.frag));
+}
+
+static void error_touch(Tracker *k, const Op *op, const Entry *e, bool write)
+{
+	k->ok = false;
+	diag_error(k->t->diags, op->loc, E_IN_FLIGHT, "`%s` is %s while the product of line %u that %s it is in flight",
+		object_name(e->box.frag), write ? "written" : "read", line_of(k, e->mma->loc), e->result ? "writes" : "reads");
+	note_product(k, e);
+	diag_help(k->t->diags, "put a wgmma_wait between the two");
+}
+
+static void error_left(Tracker *k, Loc loc, const State *s, const char *where)
+{
+	const Entry *e = first_pending(s);
+	k->ok = false;
+	if (!e) {
+		diag_error(k->t->diags, loc, E_IN_FLIGHT, "a group of products may be in flight %s", where);
+		return;
+	}
+	diag_error(k->t->diags, loc, E_IN_FLIGHT, "the product of line %u that %s `%s` may be in flight %s", line_of(k, e->mma->loc),
+		e->result ? "writes" : "reads", object_name(e->box.frag), where);
+	note_product(k, e);
+}
+
+static Loc end_of(const Op *op, int region)
+{
+	const Region *r = op->regions[region];
+	return r && r->last ? r->last->loc : op->loc;
+}
+
+/* ---- touching ---- */
+
+/* A product may add to a result in flight: the hardware keeps their order. */
+static void touch(Tracker *k, const State *s, const Op *op, const Box *box, bool write, bool product)
+{
+	for (int i = s->n; i >= 0; i--)
+		for (const Entry *e = s->groups[i]; e; e = e->next) {
+			if (!box_overlap(box, &e->box) || (!write && !e->result))
+				continue;
+			if (product && e->result && box_equal(box, &e->box))
+				continue;
+			error_touch(k, op, e, write);
+			return;
+		}
+}
+
+static void touch_tile(Tracker *k, const State *s, const Op *op, const Value *v, bool write)
+{
+	TileRef r = tile_ref(v);
+	if (r.space != TY_FRAG)
+		return;
+	Box b = box_of(&r);
+	touch(k, s, op, &b, write, false);
+}
+
+static void touch_element(Tracker *k, const State *s, const Op *op, int at, bool write)
+{
+	if (op->args[at]->type.kind != TY_FRAG)
+		return;
+	Box b = box_of_element(op, at);
+	touch(k, s, op, &b, write, false);
+}
+
+static void touch_loop(Tracker *k, const State *s, const Op *loop)
+{
+	if (state_empty(s))
+		return;
+	for (const Op *op = loop->regions[0]->first; op; op = op->next) {
+		if (op->code == OP_LOAD)
+			touch_element(k, s, op, 0, false);
+		if (op->code == OP_STORE)
+			touch_element(k, s, op, 1, true);
+	}
+}
+
+/* ---- products and waits ---- */
+
+static void add_entry(Tracker *k, State *s, const Op *mma, const Box *box, bool result)
+{
+	Entry e = { .box = *box, .result = result, .mma = mma };
+	s->groups[0] = group_add(k, s->groups[0], &e);
+}
+
+static void product_async(Tracker *k, State *s, const Op *op)
+{
+	TileRef d = tile_ref(op->args[0]), a = tile_ref(op->args[1]);
+	Box box = box_of(&d);
+	touch(k, s, op, &box, true, true);
+	touch_tile(k, s, op, op->args[1], false);
+	add_entry(k, s, op, &box, true);
+	if (a.space == TY_FRAG) {
+		box = box_of(&a);
+		add_entry(k, s, op, &box, false);
+	}
+}
+
+/* fence, product, commit, wait 0 in one: it would finish what is in flight unseen. */
+static void product_sync(Tracker *k, State *s, const Op *op)
+{
+	if (state_empty(s))
+		return;
+	error_left(k, op->loc, s, "at a synchronous product");
+	diag_help(k->t->diags, "put wgmma_wait(0) before it, or make it `async`");
+	*s = (State){ 0 };
+}
+
+static void product(Tracker *k, State *s, const Op *op)
+{
+	if (!mma_is_wgmma(op)) {
+		touch_tile(k, s, op, op->args[0], true);
+		touch_tile(k, s, op, op->args[1], false);
+		touch_tile(k, s, op, op->args[2], false);
+	} else if (attr_int(op, "async", 0)) {
+		product_async(k, s, op);
+	} else {
+		product_sync(k, s, op);
+	}
+}
+
+static void commit(Tracker *k, State *s, const Op *op)
+{
+	if (s->n == MAX_GROUPS) {
+		error_left(k, op->loc, s, "with too many younger groups");
+		*s = (State){ 0 };
+		return;
+	}
+	memmove(&s->groups[1], &s->groups[0], sizeof s->groups[0] * (size_t)(s->n + 1));
+	s->groups[0] = NULL;
+	s->n++;
+}
+
+static bool still_pending(const State *s, const Box *box)
+{
+	for (int i = 0; i <= s->n; i++)
+		for (const Entry *e = s->groups[i]; e; e = e->next)
+			if (e->result && box_overlap(&e->box, box))
+				return true;
+	return false;
+}
+
+/* A fragment declared in an arm of an `if` cannot be named after it. */
+static bool visible_at(const Op *frag, const Op *op)
+{
+	const Region *r = op->parent;
+	while (r && r != frag->parent)
+		r = r->owner->parent;
+	return r != NULL;
+}
+
+static void finish(Tracker *k, const State *rest, Op *wait, const Entry *group)
+{
+	for (; group; group = group->next) {
+		bool known = !group->result || still_pending(rest, &group->box) || !visible_at(group->box.frag, wait);
+		for (int i = 0; i < wait->nargs; i++)
+			known |= wait->args[i] == group->box.frag->result;
+		if (!known)
+			tir_add_operand(k->t, wait, group->box.frag->result);
+	}
+}
+
+static void wait_groups(Tracker *k, State *s, Op *op)
+{
+	State before = *s;
+	int n = (int)attr_int(op, "n", 0);
+	while (s->n > n)
+		s->groups[s->n--] = NULL;
+	for (int i = before.n; i > s->n; i--)
+		finish(k, s, op, before.groups[i]);
+}
+
+/* ---- flow ---- */
+
+static State flow(Tracker *k, Region *r, State s);
+
+static void check_same_groups(Tracker *k, Op *loop, int body, const State *in, const State *out)
+{
+	if (state_equal(in, out))
+		return;
+	if (first_pending(out))
+		error_left(k, end_of(loop, body), out, "at the end of a loop that does not begin with it");
+	else
+		error_left(k, loop->loc, in, "where a loop begins, not at its end");
+	diag_help(k->t->diags, "wait for it in the loop, or issue the same products before the loop");
+}
+
+/* One round is enough: a sound loop ends as it began. */
+static State flow_loop(Tracker *k, Op *op, State s)
+{
+	int body = op->code == OP_WHILE ? 1 : 0;
+	State out = flow(k, op->regions[0], s);
+	if (op->code == OP_WHILE)
+		out = flow(k, op->regions[1], out);
+	bool sound = state_equal(&s, &out);
+	check_same_groups(k, op, body, &s, &out);
+	return sound ? out : (State){ 0 }; /* one error each */
+}
+
+static void flow_role(Tracker *k, Op *op)
+{
+	State out = flow(k, op->regions[0], (State){ 0 });
+	if (state_empty(&out))
+		return;
+	error_left(k, end_of(op, 0), &out, op->code == OP_ROLE ? "at the end of its role" : "at the end of the kernel");
+	diag_help(k->t->diags, "end with wgmma_wait(0)");
+}
+
+static void flow_tiles(Tracker *k, const State *s, const Op *op)
+{
+	switch (op->code) {
+	case OP_FILL: touch_tile(k, s, op, op->args[0], true); break;
+	case OP_SCAN: touch_tile(k, s, op, op->args[0], true); break;
+	case OP_COPY: case OP_REDUCE:
+		touch_tile(k, s, op, op->args[0], false);
+		touch_tile(k, s, op, op->args[1], true);
+		break;
+	default: break;
+	}
+}
+
+static State flow_op(Tracker *k, Op *op, State s)
+{
+	switch (op->code) {
+	case OP_FOR: case OP_WHILE: return flow_loop(k, op, s);
+	case OP_IF: {
+		State then = flow(k, op->regions[0], s);
+		State other = op->regions[1] ? flow(k, op->regions[1], s) : s;
+		return state_join(k, then, &other);
+	}
+	case OP_ONCE: return flow(k, op->regions[0], s);
+	case OP_ROLE: flow_role(k, op); break;
+	case OP_PARALLEL: touch_loop(k, &s, op); break;
+	case OP_MMA: product(k, &s, op); break;
+	case OP_WGMMA_COMMIT: commit(k, &s, op); break;
+	case OP_WGMMA_WAIT: wait_groups(k, &s, op); break;
+	default: flow_tiles(k, &s, op); break;
+	}
+	return s;
+}
+
+static State flow(Tracker *k, Region *r, State s)
+{
+	for (Op *op = r->first; op; op = op->next)
+		s = flow_op(k, op, s);
+	return s;
+}
+
+bool pass_track_groups(Tir *t)
+{
+	Tracker k = { .t = t, .ok = true };
+	for (Op *op = t->first; op; op = op->next)
+		flow_role(&k, op);
+	return k.ok;
+}

@@ -1,0 +1,75 @@
+#include "kernels/common/accuracy.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "kernels/common/float16.h"
+
+static double ratio(double error, double reference, double n)
+{
+	return n > 0 ? sqrt(error / n) / (sqrt(reference / n) + 1e-8) : 0;
+}
+
+/* `floats` or `halves` is the result; the other is NULL. */
+static Accuracy measure(const double *reference, const float *floats, const uint16_t *halves, AccuracyShape s)
+{
+	Accuracy a = { 0 };
+	double all_error = 0, all_reference = 0;
+	for (int64_t b = 0; b < s.batch; b++) {
+		for (int64_t h = 0; h < s.heads; h++) {
+			for (int64_t first = 0; first < s.tokens; first += s.chunk) {
+				int64_t last = first + s.chunk < s.tokens ? first + s.chunk : s.tokens;
+				double error = 0, square = 0;
+				for (int64_t t = first; t < last; t++) {
+					int64_t row = ((b * s.tokens + t) * s.heads + h) * s.width;
+					for (int64_t i = row; i < row + s.width; i++) {
+						double x = floats ? (double)floats[i] : (double)bf16_to_float(halves[i]);
+						double d = fabs(x - reference[i]);
+						square += reference[i] * reference[i];
+						if (!isfinite(x)) {
+							a.not_finite++;
+							d = INFINITY;
+						}
+						error += d * d;
+						if (d > a.max_abs) {
+							a.max_abs = d;
+							a.max_abs_index = i;
+						}
+					}
+				}
+				double r = ratio(error, square, (double)((last - first) * s.width));
+				if (r > a.worst_ratio) {
+					a.worst_ratio = r;
+					a.worst_sequence = b;
+					a.worst_head = h;
+					a.worst_chunk = first / s.chunk;
+				}
+				all_error += error;
+				all_reference += square;
+			}
+		}
+	}
+	a.rms_ratio = ratio(all_error, all_reference, (double)(s.batch * s.tokens * s.heads * s.width));
+	return a;
+}
+
+Accuracy accuracy_of_floats(const double *reference, const float *result, AccuracyShape s)
+{
+	return measure(reference, result, NULL, s);
+}
+
+Accuracy accuracy_of_bf16(const double *reference, const uint16_t *result, AccuracyShape s)
+{
+	return measure(reference, NULL, result, s);
+}
+
+char *accuracy_text(const Accuracy *a, char *text, size_t size)
+{
+	if (a->not_finite)
+		snprintf(text, size, "%lld elements are not finite, the first in sequence %lld, head %lld, chunk %lld", (long long)a->not_finite,
+			(long long)a->worst_sequence, (long long)a->worst_head, (long long)a->worst_chunk);
+	else
+		snprintf(text, size, "rms %.2e, worst %.2e (sequence %lld, head %lld, chunk %lld), max abs %.2e", a->rms_ratio, a->worst_ratio,
+			(long long)a->worst_sequence, (long long)a->worst_head, (long long)a->worst_chunk, a->max_abs);
+	return text;
+}

@@ -1,0 +1,104 @@
+#include "kernels/kda/input.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/common/float16.h"
+#include "kernels/common/random.h"
+
+/* n values of a unit vector, rounded to bf16. */
+static void unit_vector(Random *r, uint16_t *out, int n)
+{
+	float x[KDA_DIM];
+	double square = 0;
+	for (int i = 0; i < n; i++) {
+		x[i] = random_normal(r);
+		square += (double)x[i] * (double)x[i];
+	}
+	float factor = (float)(1 / sqrt(square + 1e-6));
+	for (int i = 0; i < n; i++)
+		out[i] = bf16_from_float(x[i] * factor);
+}
+
+static float gate(Random *r, KdaGates kind)
+{
+	static const float mixed[] = { 0, -0.01f, -1, -5 };
+	switch (kind) {
+	case KDA_GATES_MILD: return -log1pf(expf(-4 - random_normal(r)));
+	case KDA_GATES_STRONG: return -5;
+	case KDA_GATES_MIXED: return mixed[random_bits(r) >> 62];
+	case KDA_GATES_ZERO: break;
+	}
+	return 0;
+}
+
+static void *array(int64_t n, size_t size)
+{
+	return malloc(n > 0 ? (size_t)n * size : 1);
+}
+
+static bool allocate(KdaInput *in, bool with_initial)
+{
+	int64_t vectors = in->batch * in->tokens * in->heads, n = vectors * KDA_DIM;
+	in->q16 = array(n, 2);
+	in->k16 = array(n, 2);
+	in->v16 = array(n, 2);
+	in->gates16 = array(n, 2);
+	in->q = array(n, 4);
+	in->k = array(n, 4);
+	in->v = array(n, 4);
+	in->g = array(n, 4);
+	in->beta = array(vectors, 4);
+	if (with_initial)
+		in->initial = array(in->batch * in->heads * KDA_DIM * KDA_DIM, 4);
+	return in->q16 && in->k16 && in->v16 && in->gates16 && in->q && in->k && in->v && in->g && in->beta
+		&& (in->initial || !with_initial);
+}
+
+bool kda_input_make(KdaInput *in, const KdaInputSpec *s)
+{
+	Random r;
+	int64_t vectors = s->batch * s->tokens * s->heads, n = vectors * KDA_DIM;
+
+	*in = (KdaInput){ .batch = s->batch, .tokens = s->tokens, .heads = s->heads, .gate_bf16 = s->gate_bf16 };
+	if (!allocate(in, s->with_initial)) {
+		kda_input_free(in);
+		return false;
+	}
+	random_init(&r, s->seed);
+	for (int64_t i = 0; i < vectors; i++) {
+		unit_vector(&r, in->q16 + i * KDA_DIM, KDA_DIM);
+		unit_vector(&r, in->k16 + i * KDA_DIM, KDA_DIM);
+		in->beta[i] = 1 / (1 + expf(-random_normal(&r)));
+	}
+	for (int64_t i = 0; i < n; i++) {
+		in->v16[i] = bf16_from_float(random_normal(&r));
+		in->g[i] = gate(&r, s->gates);
+		in->gates16[i] = bf16_from_float(in->g[i]);
+		if (s->gate_bf16)
+			in->g[i] = bf16_to_float(in->gates16[i]);
+	}
+	bf16_array_to_float(in->q16, in->q, (size_t)n);
+	bf16_array_to_float(in->k16, in->k, (size_t)n);
+	bf16_array_to_float(in->v16, in->v, (size_t)n);
+	if (in->initial) {
+		for (int64_t i = 0; i < s->batch * s->heads * KDA_DIM * KDA_DIM; i++)
+			in->initial[i] = 0.5f * random_normal(&r);
+	}
+	return true;
+}
+
+void kda_input_free(KdaInput *in)
+{
+	void *all[] = { in->q16, in->k16, in->v16, in->gates16, in->q, in->k, in->v, in->g, in->beta, in->initial };
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		free(all[i]);
+	*in = (KdaInput){ 0 };
+}
+
+KdaReference kda_input_reference(const KdaInput *in)
+{
+	return (KdaReference){ .batch = in->batch, .tokens = in->tokens, .heads = in->heads, .key_dim = KDA_DIM, .value_dim = KDA_DIM,
+		.q = in->q, .k = in->k, .v = in->v, .g = in->g, .beta = in->beta, .initial = in->initial };
+}

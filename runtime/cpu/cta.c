@@ -1,0 +1,225 @@
+/* cta.c - the life of a worker's CTAs: storage, reset before each run, the end of a thread. */
+#include "runtime/cpu/cta.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *grow(void *array, uint32_t n, uint32_t *size, size_t element)
+{
+	if (n < *size)
+		return array;
+	*size = *size ? 2 * *size : 16;
+	array = realloc(array, *size * element);
+	if (!array)
+		abort();
+	return array;
+}
+
+void check_shared(Thread *t, const char *what, uint32_t offset, uint32_t bytes, uint32_t align, uint32_t line)
+{
+	uint32_t size = t->cta->worker->smem_bytes;
+
+	if (offset % align)
+		report_fail(t, line, "%s at shared +%u, which is not a multiple of %u", what, offset, align);
+	if (offset > size || bytes > size - offset)
+		report_fail(t, line, "%s at shared +%u, %u bytes, beyond the %u bytes of shared memory", what, offset, bytes, size);
+}
+
+/* ---- storage ---- */
+
+static uint32_t padded_smem(const Worker *k)
+{
+	return (k->smem_bytes + SMEM_ALIGN) / SMEM_ALIGN * SMEM_ALIGN;
+}
+
+static bool cta_open(Worker *k, uint32_t index)
+{
+	Cta *c = &k->ctas[index];
+	uint32_t smem = padded_smem(k), groups = k->nthreads / WARPGROUP;
+
+	c->worker = k;
+	c->threads = k->threads + (size_t)index * k->nthreads;
+	c->warps = k->warps + (size_t)index * k->nwarps;
+	c->smem = aligned_alloc(SMEM_ALIGN, smem);
+	c->written = calloc(smem / GRANULE, sizeof *c->written);
+	c->mbarrier_at = calloc(smem / 8, sizeof *c->mbarrier_at);
+	c->mbarriers = calloc(MAX_MBARRIERS, sizeof *c->mbarriers);
+	c->products = calloc(groups + 1, sizeof(ProductQueue *));
+	if (!c->smem || !c->written || !c->mbarrier_at || !c->mbarriers || !c->products)
+		return false;
+	for (uint32_t g = 0; g < groups; g++)
+		if (!(c->products[g] = products_open()))
+			return false;
+	return true;
+}
+
+static void cta_close(Worker *k, Cta *c)
+{
+	for (uint32_t g = 0; c->products && g < k->nthreads / WARPGROUP; g++)
+		products_close(c->products[g]);
+	free(c->products);
+	free(c->mbarriers);
+	free(c->mbarrier_at);
+	free(c->written);
+	free(c->smem);
+}
+
+bool worker_open(Worker *k, const TileCpuLaunch *l)
+{
+	memset(k, 0, sizeof *k);
+	k->launch = l;
+	k->nctas = l->cluster > 1 ? l->cluster : 1;
+	k->nthreads = l->threads;
+	k->nwarps = (l->threads + WARP - 1) / WARP;
+	k->smem_bytes = l->smem_bytes;
+	k->ctas = calloc(k->nctas, sizeof *k->ctas);
+	k->threads = calloc((size_t)k->nctas * k->nthreads, sizeof *k->threads);
+	k->warps = calloc((size_t)k->nctas * k->nwarps, sizeof *k->warps);
+	k->runnable = calloc((size_t)k->nctas * k->nwarps, sizeof(Warp *));
+	if (!k->ctas || !k->threads || !k->warps || !k->runnable)
+		return false;
+	for (uint32_t i = 0; i < k->nctas; i++)
+		if (!cta_open(k, i))
+			return false;
+	return stack_pool_open(&k->stacks, (size_t)k->nctas * k->nthreads);
+}
+
+void worker_close(Worker *k)
+{
+	if (k->threads) {
+		async_reset(k);
+		for (size_t i = 0; i < (size_t)k->nctas * k->nthreads; i++) {
+			free(k->threads[i].stores);
+			free(k->threads[i].copies);
+		}
+	}
+	for (uint32_t i = 0; k->ctas && i < k->nctas; i++)
+		cta_close(k, &k->ctas[i]);
+	stack_pool_close(&k->stacks);
+	free(k->product_scratch);
+	free(k->loads);
+	free(k->runnable);
+	free(k->warps);
+	free(k->threads);
+	free(k->ctas);
+}
+
+/* ---- one run ---- */
+
+static void check_end(Thread *t)
+{
+	uint32_t line;
+
+	async_thread_end(t);
+	if (products_pending(t, &line))
+		report_fail(t, line, "the role ends while the wgmma of this line is in flight: a wgmma_wait is missing");
+}
+
+static void thread_main(void *arg)
+{
+	Thread *t = arg;
+	const TileCpuLaunch *l = t->cta->worker->launch;
+
+	l->entry(&t->abi, l->params);
+	check_end(t);
+	schedule_end(t);
+}
+
+static void reset_thread(Worker *k, Cta *c, uint32_t i)
+{
+	Thread *t = &c->threads[i];
+	Store *stores = t->stores;
+	CpAsync *copies = t->copies;
+	uint32_t stores_size = t->stores_size, copies_size = t->copies_size;
+
+	memset(t, 0, sizeof *t);
+	t->stores = stores;
+	t->stores_size = stores_size;
+	t->copies = copies;
+	t->copies_size = copies_size;
+	t->cta = c;
+	t->warp = &c->warps[i / WARP];
+	t->abi.smem = c->smem;
+	t->abi.thread = i;
+	memcpy(t->abi.block, c->block, sizeof c->block);
+	memcpy(t->abi.grid, k->launch->grid, sizeof t->abi.grid);
+	t->abi.cluster_rank = (uint32_t)(c - k->ctas);
+	fiber_start(&t->fiber, &k->stacks, (size_t)(t - k->threads), thread_main, t);
+	schedule_add(t);
+}
+
+static void reset_warps(Worker *k, Cta *c)
+{
+	for (uint32_t w = 0; w < k->nwarps; w++) {
+		Warp *warp = &c->warps[w];
+
+		memset(warp, 0, sizeof *warp);
+		warp->threads = c->threads + w * WARP;
+		warp->index = w;
+		warp->size = k->nthreads - w * WARP < WARP ? k->nthreads - w * WARP : WARP;
+		warp->clock.seen[w] = 1;
+	}
+}
+
+static void reset_cta(Worker *k, Cta *c)
+{
+	uint32_t smem = padded_smem(k);
+
+	memset(c->smem, POISON, smem);
+	memset(c->written, 0, smem / GRANULE * sizeof *c->written);
+	for (uint32_t i = 0; i < c->nmbarriers; i++)
+		c->mbarrier_at[c->mbarriers[i].offset / 8] = 0;
+	c->nmbarriers = 0;
+	memset(c->barriers, 0, sizeof c->barriers);
+	memset(&c->cluster_sync, 0, sizeof c->cluster_sync);
+	for (uint32_t g = 0; g < k->nthreads / WARPGROUP; g++)
+		products_reset(c->products[g]);
+	reset_warps(k, c);
+	for (uint32_t i = 0; i < k->nthreads; i++)
+		reset_thread(k, c, i);
+}
+
+/* Clusters lie along x. */
+static void place(Worker *k, uint64_t index)
+{
+	const uint32_t *grid = k->launch->grid;
+	uint32_t across = grid[0] / k->nctas;
+
+	for (uint32_t i = 0; i < k->nctas; i++) {
+		k->ctas[i].block[0] = (uint32_t)(index % across) * k->nctas + i;
+		k->ctas[i].block[1] = (uint32_t)(index / across % grid[1]);
+		k->ctas[i].block[2] = (uint32_t)(index / across / grid[1]);
+	}
+}
+
+static void check_finished(Worker *k)
+{
+	if (k->nloads) {
+		const Load *l = &k->loads[0];
+
+		report_error(k, l->issuer, l->line, "the CTA ends while the load of this line is in flight: nobody has waited for mbarrier +%u",
+			l->bar->offset);
+	}
+}
+
+bool worker_run(Worker *k, uint64_t index)
+{
+	random_seed(k, k->launch->seed, index);
+	place(k, index);
+	async_reset(k);
+	k->nrunnable = 0;
+	k->live = 0;
+	k->current = NULL;
+	k->failed = false;
+	memset(&k->cluster, 0, sizeof k->cluster);
+	for (uint32_t i = 0; i < k->nctas; i++)
+		reset_cta(k, &k->ctas[i]);
+	fiber_of_host(&k->host);
+	schedule_run(k);
+	if (!k->failed)
+		check_finished(k);
+	async_reset(k);
+	fiber_of_host_end(&k->host);
+	return !k->failed;
+}

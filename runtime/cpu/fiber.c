@@ -1,0 +1,254 @@
+/* fiber.c - switches stacks in ten instructions on x86-64, by ucontext elsewhere. */
+#define _GNU_SOURCE
+#include "runtime/cpu/fiber.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define FIBER_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define FIBER_ASAN 1
+#endif
+#endif
+
+enum {
+#ifdef FIBER_ASAN
+	STACK_BYTES = 256 << 10, /* instrumented frames are larger */
+#else
+	STACK_BYTES = 128 << 10,
+#endif
+	COLOURS = 32, COLOUR_BYTES = 192 /* tops of stacks fall on different cache sets */
+};
+
+/* ---- stacks ---- */
+
+bool stack_pool_open(StackPool *p, size_t count)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *m;
+
+	p->stride = STACK_BYTES + page;
+	p->count = count;
+	m = mmap(NULL, p->stride * count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (m == MAP_FAILED)
+		return false;
+	p->base = m;
+	/* a system that has no more mappings to give runs the rest without guards */
+	for (size_t i = 0; i < count; i++)
+		if (mprotect(p->base + i * p->stride, page, PROT_NONE))
+			break;
+	return true;
+}
+
+#ifdef FIBER_ASAN
+#include <pthread.h>
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+
+static void forget(const void *low, size_t size)
+{
+	__asan_unpoison_memory_region(low, size);
+}
+
+static void before_switch(void **fake, const Fiber *to)
+{
+	__sanitizer_start_switch_fiber(fake, to->low, to->size);
+}
+
+static void after_switch(void *fake)
+{
+	__sanitizer_finish_switch_fiber(fake, NULL, NULL);
+}
+
+static void learn_host(Fiber *host)
+{
+	pthread_attr_t a;
+
+	if (pthread_getattr_np(pthread_self(), &a))
+		return;
+	pthread_attr_getstack(&a, &host->low, &host->size);
+	pthread_attr_destroy(&a);
+}
+#else
+static void forget(const void *low, size_t size)
+{
+	(void)low;
+	(void)size;
+}
+
+static void before_switch(void **fake, const Fiber *to)
+{
+	(void)fake;
+	(void)to;
+}
+
+static void after_switch(void *fake)
+{
+	(void)fake;
+}
+
+static void learn_host(Fiber *host)
+{
+	(void)host;
+}
+#endif
+
+void stack_pool_close(StackPool *p)
+{
+	if (!p->base)
+		return;
+	forget(p->base, p->stride * p->count);
+	munmap(p->base, p->stride * p->count);
+	p->base = NULL;
+}
+
+static void take_stack(Fiber *f, const StackPool *p, size_t index, FiberEntry entry, void *arg)
+{
+	f->low = p->base + index * p->stride + (p->stride - STACK_BYTES);
+	f->size = STACK_BYTES - index % COLOURS * COLOUR_BYTES;
+	f->entry = entry;
+	f->arg = arg;
+	f->fake = NULL;
+	forget(f->low, STACK_BYTES);
+}
+
+void fiber_main(Fiber *f); /* called by the first switch */
+
+void fiber_main(Fiber *f)
+{
+	after_switch(NULL);
+	f->entry(f->arg);
+	abort();
+}
+
+/* ---- the switch ---- */
+
+#if defined(__x86_64__)
+
+void tilecpu_fiber_swap(void **save, void *to);
+void tilecpu_fiber_first(void);
+
+__asm__(".text\n"
+	".globl tilecpu_fiber_swap\n"
+	".hidden tilecpu_fiber_swap\n"
+	".type tilecpu_fiber_swap,@function\n"
+	"tilecpu_fiber_swap:\n"
+	"	pushq %rbp\n	pushq %rbx\n	pushq %r12\n	pushq %r13\n	pushq %r14\n	pushq %r15\n"
+	"	movq %rsp, (%rdi)\n"
+	"	movq %rsi, %rsp\n"
+	"	popq %r15\n	popq %r14\n	popq %r13\n	popq %r12\n	popq %rbx\n	popq %rbp\n"
+	"	ret\n"
+	".size tilecpu_fiber_swap,.-tilecpu_fiber_swap\n"
+	".globl tilecpu_fiber_first\n"
+	".hidden tilecpu_fiber_first\n"
+	".type tilecpu_fiber_first,@function\n"
+	"tilecpu_fiber_first:\n"
+	"	.cfi_startproc\n"
+	"	.cfi_undefined rip\n" /* debuggers stop here */
+	"	movq %r12, %rdi\n"
+	"	callq *%r13\n"
+	"	ud2\n"
+	"	.cfi_endproc\n"
+	".size tilecpu_fiber_first,.-tilecpu_fiber_first\n");
+
+void fiber_start(Fiber *f, const StackPool *p, size_t index, FiberEntry entry, void *arg)
+{
+	/* as tilecpu_fiber_swap pops them */
+	enum { R15, R14, R13, R12, RBX, RBP, RETURN, FRAME_WORDS };
+	uintptr_t *sp;
+
+	take_stack(f, p, index, entry, arg);
+	/* popped, it leaves the stack pointer 16-aligned, as it has to be before a call */
+	sp = (uintptr_t *)(void *)((unsigned char *)f->low + f->size - 64) - FRAME_WORDS;
+	memset(sp, 0, FRAME_WORDS * sizeof *sp);
+	sp[R12] = (uintptr_t)f;
+	sp[R13] = (uintptr_t)fiber_main;
+	sp[RETURN] = (uintptr_t)tilecpu_fiber_first;
+	f->sp = sp;
+}
+
+void fiber_of_host(Fiber *f)
+{
+	memset(f, 0, sizeof *f);
+	learn_host(f);
+}
+
+void fiber_of_host_end(Fiber *f)
+{
+	(void)f;
+}
+
+static void swap(Fiber *from, const Fiber *to)
+{
+	tilecpu_fiber_swap(&from->sp, to->sp);
+}
+
+#else
+
+#include <ucontext.h>
+
+/* makecontext passes ints only: the fiber goes in two halves */
+static void first(unsigned high, unsigned low)
+{
+	fiber_main((Fiber *)(((uintptr_t)high << 16 << 16) | low));
+}
+
+static ucontext_t *context_of(Fiber *f)
+{
+	return f->sp;
+}
+
+void fiber_start(Fiber *f, const StackPool *p, size_t index, FiberEntry entry, void *arg)
+{
+	ucontext_t *c;
+	uintptr_t self = (uintptr_t)f;
+
+	take_stack(f, p, index, entry, arg);
+	/* the context lies at the foot of the stack */
+	c = f->sp = f->low;
+	getcontext(c);
+	c->uc_stack.ss_sp = (char *)f->low + sizeof *c;
+	c->uc_stack.ss_size = f->size - sizeof *c;
+	c->uc_link = NULL;
+	makecontext(c, (void (*)(void))first, 2, (unsigned)(self >> 16 >> 16), (unsigned)self);
+}
+
+void fiber_of_host(Fiber *f)
+{
+	memset(f, 0, sizeof *f);
+	learn_host(f);
+	f->sp = calloc(1, sizeof(ucontext_t));
+	if (!f->sp)
+		abort();
+}
+
+void fiber_of_host_end(Fiber *f)
+{
+	free(f->sp);
+}
+
+static void swap(Fiber *from, Fiber *to)
+{
+	swapcontext(context_of(from), context_of(to));
+}
+
+#endif
+
+void fiber_switch(Fiber *from, Fiber *to)
+{
+	before_switch(&from->fake, to);
+	swap(from, to);
+	after_switch(from->fake);
+}
+
+void fiber_leave(Fiber *from, Fiber *to)
+{
+	before_switch(NULL, to);
+	swap(from, to);
+	abort();
+}

@@ -1,0 +1,157 @@
+/* mbarrier.c - mbarriers: arrivals, transaction bytes, phases, waits by parity. */
+#include "runtime/cpu/cta.h"
+
+#include <string.h>
+
+enum { MAX_TX = (1 << 20) - 1 };
+
+Mbarrier *mbarrier_at(Thread *t, uint32_t offset, uint32_t line)
+{
+	Cta *c = t->cta;
+	uint32_t i;
+
+	check_shared(t, "mbarrier", offset, 8, 8, line);
+	i = c->mbarrier_at[offset / 8];
+	if (!i)
+		report_fail(t, line, "mbarrier +%u is used before its initialisation", offset);
+	return &c->mbarriers[i - 1];
+}
+
+void tilecpu_mbar_init(TileCpuThread *t, uint32_t bar, uint32_t count)
+{
+	Thread *self = thread_of(t);
+	Cta *c = self->cta;
+	Mbarrier *b;
+
+	check_shared(self, "mbarrier", bar, 8, 8, self->role_line);
+	if (count == 0 || count > MAX_TX)
+		report_fail(self, self->role_line, "mbarrier +%u is initialised with a count of %u", bar, count);
+	if (!c->mbarrier_at[bar / 8]) {
+		if (c->nmbarriers == MAX_MBARRIERS)
+			report_fail(self, self->role_line, "more than %d mbarriers", MAX_MBARRIERS);
+		c->mbarrier_at[bar / 8] = (uint16_t)++c->nmbarriers;
+	}
+	b = &c->mbarriers[c->mbarrier_at[bar / 8] - 1];
+	memset(b, 0, sizeof *b);
+	b->offset = bar;
+	b->count = b->pending = count;
+}
+
+/* ---- phases ---- */
+
+static void overrun(Cta *c, const Mbarrier *b, uint32_t line)
+{
+	Thread *t = c->threads;
+	char who[80];
+
+	while (t->wait != WAIT_NONE || t->released_by != b)
+		t++;
+	report_error(c->worker, t, line, "phase %u of mbarrier +%u completes while %s may still be waiting for phase %u at line %u: its parity wait can miss the phase",
+		b->phase, b->offset, report_who(t, who, sizeof who), b->phase - 1, t->wait_line);
+}
+
+static void release_waiters(Mbarrier *b)
+{
+	for (Thread *t = b->waiters; t; t = t->next) {
+		t->released_by = b;
+		b->released++;
+	}
+	schedule_wake_list(&b->waiters);
+}
+
+/* Ends the phase when everything it waits for has come. */
+static void settle(Cta *c, Mbarrier *b, Thread *by, uint32_t line)
+{
+	if (b->pending)
+		return;
+	if (b->tx < 0) {
+		report_error(c->worker, by, line, "phase %u of mbarrier +%u has all its arrivals, and %lld bytes more than were announced",
+			b->phase, b->offset, (long long)-b->tx);
+		return;
+	}
+	if (b->tx)
+		return;
+	if (b->loads) {
+		report_error(c->worker, by, line, "phase %u of mbarrier +%u completes while %u loads bound to it are in flight: their bytes were not announced in this phase",
+			b->phase, b->offset, b->loads);
+		return;
+	}
+	if (b->released) {
+		overrun(c, b, line);
+		return;
+	}
+	b->phase++;
+	b->pending = b->count;
+	release_waiters(b);
+}
+
+static void arrive(Thread *t, Mbarrier *b, uint32_t line)
+{
+	if (!b->pending)
+		report_fail(t, line, "too many arrivals on mbarrier +%u: phase %u has had all %u (the last at line %u) and waits for %lld bytes",
+			b->offset, b->phase, b->count, b->last_line, (long long)b->tx);
+	sync_release(t, &b->sync);
+	b->pending--;
+	b->last_line = line;
+	settle(t->cta, b, t, line);
+}
+
+static void expect(Thread *t, Mbarrier *b, uint32_t bytes, uint32_t line)
+{
+	b->tx += bytes;
+	if (b->tx > MAX_TX)
+		report_fail(t, line, "mbarrier +%u would wait for %lld bytes; the limit is %d", b->offset, (long long)b->tx, MAX_TX);
+}
+
+void mbarrier_complete_tx(Cta *c, Mbarrier *b, uint32_t bytes, const Thread *issuer, uint32_t line)
+{
+	b->tx -= bytes;
+	b->loads--;
+	settle(c, b, &c->threads[issuer->abi.thread], line);
+}
+
+/* ---- called by kernels ---- */
+
+void tilecpu_mbar_arrive(TileCpuThread *t, uint32_t bar, uint32_t line)
+{
+	Thread *self = thread_of(t);
+
+	arrive(self, mbarrier_at(self, bar, line), line);
+}
+
+void tilecpu_mbar_expect_tx(TileCpuThread *t, uint32_t bar, uint32_t bytes, uint32_t line)
+{
+	Thread *self = thread_of(t);
+	Mbarrier *b = mbarrier_at(self, bar, line);
+
+	expect(self, b, bytes, line);
+	settle(self->cta, b, self, line);
+}
+
+void tilecpu_mbar_arrive_expect_tx(TileCpuThread *t, uint32_t bar, uint32_t bytes, uint32_t line)
+{
+	Thread *self = thread_of(t);
+	Mbarrier *b = mbarrier_at(self, bar, line);
+
+	expect(self, b, bytes, line);
+	arrive(self, b, line);
+}
+
+void tilecpu_mbar_wait(TileCpuThread *t, uint32_t bar, uint32_t parity, uint32_t line)
+{
+	Thread *self = thread_of(t);
+	Mbarrier *b = mbarrier_at(self, bar, line);
+
+	if ((b->phase & 1) == (parity & 1)) {
+		self->wait = WAIT_MBARRIER;
+		self->wait_line = line;
+		self->wait_object = bar;
+		self->wait_parity = parity & 1;
+		self->next = b->waiters;
+		b->waiters = self;
+		schedule_block(self);
+		self->released_by = NULL;
+		b->released--;
+	}
+	sync_acquire(self, &b->sync);
+}

@@ -1,0 +1,104 @@
+/* device.h - what the CPU and CUDA back ends implement, and the objects they share. */
+#ifndef TILE_RUNTIME_DEVICE_H
+#define TILE_RUNTIME_DEVICE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "runtime/src/bind.h"
+#include "runtime/src/cuda_api.h"
+#include "runtime/src/image.h"
+#include "tilert/tilert.h"
+
+typedef struct DeviceOps {
+	void (*close)(tilert_device *d);
+	tilert_status (*alloc)(tilert_device *d, size_t bytes, tilert_ptr *out);
+	tilert_status (*free)(tilert_device *d, tilert_ptr p);
+	tilert_status (*upload)(tilert_device *d, tilert_ptr dst, const void *src, size_t bytes);
+	tilert_status (*download)(tilert_device *d, void *dst, tilert_ptr src, size_t bytes);
+	tilert_status (*fill)(tilert_device *d, tilert_ptr dst, unsigned char value, size_t bytes, tilert_stream s);
+	tilert_status (*stream_create)(tilert_device *d, tilert_stream *out);
+	tilert_status (*stream_destroy)(tilert_device *d, tilert_stream s);
+	tilert_status (*stream_sync)(tilert_device *d, tilert_stream s);
+	tilert_status (*event_create)(tilert_event *e);
+	void (*event_destroy)(tilert_event *e);
+	tilert_status (*event_record)(tilert_event *e, tilert_stream s);
+	tilert_status (*event_elapsed)(tilert_event *begin, tilert_event *end, float *ms);
+	/* Loads the code that fits the device, and fills in m->code and each kernel's code. */
+	tilert_status (*code_load)(tilert_module *m);
+	void (*code_unload)(tilert_module *m);
+	/* Builds p->maps from `specs` (one per map of the kernel) and what else the launch needs. */
+	tilert_status (*prepare)(tilert_prepared *p, const MapSpec *specs);
+	tilert_status (*launch)(const tilert_prepared *p, tilert_stream s);
+} DeviceOps;
+
+struct tilert_device {
+	const DeviceOps *ops;
+	tilert_device_info info;
+	/* cuda */
+	const CudaApi *cu;
+	CUdevice ordinal;
+	CUcontext context;
+	bool is_primary; /* the context was retained and must be released */
+	int max_smem_bytes;
+	/* cpu; guarded by `lock` */
+	pthread_mutex_t lock;
+	uint64_t seed;
+	unsigned threads;
+	tilert_progress progress;
+	void *progress_user;
+};
+
+struct tilert_event {
+	tilert_device *device;
+	void *handle;  /* cuda */
+	bool recorded; /* cpu */
+	double ms;     /* cpu: since some fixed time */
+};
+
+struct tilert_kernel {
+	const KernelMeta *meta;
+	tilert_module *module;
+	void *code; /* CUfunction, or the entry of the CPU device */
+};
+
+struct tilert_module {
+	tilert_device *device; /* NULL: for inspection only */
+	Image image;
+	tilert_kernel *kernels;
+	void *code; /* CUmodule or TileCpuImage */
+};
+
+struct tilert_prepared {
+	const tilert_kernel *kernel;
+	tilert_device *device;
+	uint32_t grid[3];
+	bool is_empty;     /* the grid has no blocks: nothing is launched */
+	uint64_t *values;  /* of tensors, dims and scalars, one slot each */
+	CUtensorMap *maps; /* or TileCpuTensorMap, which is not larger */
+	void **params;     /* one pointer to each value and map, as both back ends want them */
+	/* cuda */
+	CUlaunchConfig config;
+	CUlaunchAttribute cluster;
+};
+
+extern const DeviceOps rt_cpu_ops, rt_cuda_ops;
+
+tilert_status rt_cpu_open(tilert_device *d);
+tilert_status rt_cuda_open(tilert_device *d, int ordinal);
+
+/* Makes the device's context current when it is not; rt_cuda_leave undoes that. */
+tilert_status rt_cuda_enter(const tilert_device *d, bool *pushed);
+void rt_cuda_leave(const tilert_device *d, bool pushed);
+
+/* launch_cpu.c and launch_cuda.c */
+tilert_status rt_cpu_code_load(tilert_module *m);
+void rt_cpu_code_unload(tilert_module *m);
+tilert_status rt_cpu_prepare(tilert_prepared *p, const MapSpec *specs);
+tilert_status rt_cpu_launch(const tilert_prepared *p, tilert_stream s);
+tilert_status rt_cuda_code_load(tilert_module *m);
+void rt_cuda_code_unload(tilert_module *m);
+tilert_status rt_cuda_prepare(tilert_prepared *p, const MapSpec *specs);
+tilert_status rt_cuda_launch(const tilert_prepared *p, tilert_stream s);
+
+#endif

@@ -1,0 +1,130 @@
+/* driver.c - finds libcuda and its entry points, so that programs start on machines without a GPU. */
+#include "runtime/src/driver.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/src/error.h"
+
+typedef CUresult (*GetProcAddress)(const char *symbol, void **out, int version, uint64_t flags, int *found);
+
+typedef struct Driver {
+	CudaApi api;
+	tilert_status status;
+	char text[512]; /* why it could not be loaded; every later caller gets it again */
+} Driver;
+
+static Driver driver; /* written once, under `once` */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+typedef struct Symbol {
+	const char *name;
+	int version;
+	void *slot; /* the member of CudaApi */
+} Symbol;
+
+static bool resolve(GetProcAddress get, const Symbol *s)
+{
+	void *p = NULL;
+
+	if (get(s->name, &p, s->version, 0, NULL) != CUDA_SUCCESS || !p)
+		return false;
+	memcpy(s->slot, &p, sizeof p);
+	return true;
+}
+
+static tilert_status resolve_all(GetProcAddress get, CudaApi *api, const char *path)
+{
+	const Symbol symbols[] = {
+#define CUDA_SYM(name, version, parameters) { #name, version, &api->name },
+#include "runtime/src/cuda_symbols.def"
+#undef CUDA_SYM
+	};
+
+	for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+		if (!resolve(get, &symbols[i]))
+			return rt_fail(TILERT_ENODRIVER, "%s has no %s: the driver is older than CUDA 12.0", path,
+			               symbols[i].name);
+	}
+	return TILERT_OK;
+}
+
+static tilert_status load(CudaApi *api)
+{
+	const char *path = getenv("TILE_LIBCUDA");
+	GetProcAddress get;
+
+	if (!path || !*path)
+		path = "libcuda.so.1";
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL); /* never closed: the driver does not support it */
+	if (!library)
+		return rt_fail(TILERT_ENODRIVER, "the CUDA driver could not be loaded: %s", dlerror());
+	void *p = dlsym(library, "cuGetProcAddress_v2");
+	if (!p)
+		return rt_fail(TILERT_ENODRIVER, "%s has no cuGetProcAddress_v2: the driver is older than CUDA 12.0",
+		               path);
+	memcpy(&get, &p, sizeof get);
+	tilert_status s = resolve_all(get, api, path);
+	if (s)
+		return s;
+	CUresult r = api->cuInit(0);
+	if (r == CUDA_ERROR_NO_DEVICE)
+		return rt_fail(TILERT_ENODEV, "the CUDA driver sees no device");
+	if (rt_driver_check(api, r, "cuInit"))
+		return TILERT_ENODRIVER;
+	return TILERT_OK;
+}
+
+static void load_once(void)
+{
+	driver.status = load(&driver.api);
+	if (driver.status)
+		snprintf(driver.text, sizeof driver.text, "%s", tilert_last_error());
+}
+
+tilert_status rt_driver_get(const CudaApi **out)
+{
+	pthread_once(&once, load_once);
+	if (driver.status)
+		return rt_fail(driver.status, "%s", driver.text);
+	*out = &driver.api;
+	return TILERT_OK;
+}
+
+tilert_status rt_driver_status(CUresult r)
+{
+	switch (r) {
+	case CUDA_SUCCESS: return TILERT_OK;
+	case CUDA_ERROR_OUT_OF_MEMORY: return TILERT_ENOMEM;
+	case CUDA_ERROR_NO_DEVICE:
+	case CUDA_ERROR_INVALID_DEVICE: return TILERT_ENODEV;
+	case CUDA_ERROR_NO_BINARY_FOR_GPU: return TILERT_EARCH;
+	default: return TILERT_EDEVICE;
+	}
+}
+
+void rt_driver_text(const CudaApi *cu, CUresult r, char *out, size_t size)
+{
+	const char *name = NULL, *text = NULL;
+
+	if (cu->cuGetErrorName(r, &name) || !name)
+		name = "unknown error";
+	if (cu->cuGetErrorString(r, &text) || !text)
+		snprintf(out, size, "%s (%d)", name, r);
+	else
+		snprintf(out, size, "%s: %s", name, text);
+}
+
+tilert_status rt_driver_check(const CudaApi *cu, CUresult r, const char *call)
+{
+	char text[320];
+
+	if (r == CUDA_SUCCESS)
+		return TILERT_OK;
+	rt_driver_text(cu, r, text, sizeof text);
+	return rt_fail(rt_driver_status(r), "%s: %s", call, text);
+}

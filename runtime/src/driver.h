@@ -1,0 +1,18 @@
+/* driver.h - libcuda, loaded at run time. */
+#ifndef TILE_RUNTIME_DRIVER_H
+#define TILE_RUNTIME_DRIVER_H
+
+#include "runtime/src/cuda_api.h"
+#include "tilert/tilert.h"
+
+/* Loads and initialises the driver once per process: libcuda.so.1, or the file TILE_LIBCUDA names. */
+tilert_status rt_driver_get(const CudaApi **out);
+
+/* TILERT_OK for CUDA_SUCCESS; else the failure with `call` and the driver's name for it. */
+tilert_status rt_driver_check(const CudaApi *cu, CUresult r, const char *call);
+
+/* The status that fits a driver error, and its text "CUDA_ERROR_X: what that means". */
+tilert_status rt_driver_status(CUresult r);
+void rt_driver_text(const CudaApi *cu, CUresult r, char *out, size_t size);
+
+#endif

@@ -1,0 +1,102 @@
+/* launch_cpu.c - code and launches of the CPU device (runtime/cpu). */
+#include <string.h>
+
+#include "runtime/cpu/cpu_abi.h"
+#include "runtime/src/device.h"
+#include "runtime/src/error.h"
+
+_Static_assert(sizeof(TileCpuTensorMap) <= sizeof(CUtensorMap), "both kinds of tensor map share their storage");
+
+enum { REPORT_BYTES = 4096 };
+
+static tilert_status find_entries(tilert_module *m)
+{
+	for (size_t i = 0; i < m->image.n_kernels; i++) {
+		TileCpuKernel entry = tilecpu_image_symbol(m->code, m->kernels[i].meta->name);
+		if (!entry)
+			return rt_fail(TILERT_EFORMAT, "module: its CPU code has no kernel %s", m->kernels[i].meta->name);
+		memcpy(&m->kernels[i].code, &entry, sizeof entry);
+	}
+	return TILERT_OK;
+}
+
+tilert_status rt_cpu_code_load(tilert_module *m)
+{
+	const Blob *elf = rt_image_blob(&m->image, "elf:x86_64");
+	char text[512] = "";
+
+	if (!elf)
+		return rt_fail(TILERT_EARCH, "module %s has no code for the CPU device: compile it with --target=cpu or all",
+		               m->image.source_name);
+	m->code = tilecpu_image_load(elf->data, elf->bytes, text, sizeof text);
+	if (!m->code)
+		return rt_fail(TILERT_EFORMAT, "module: its CPU code cannot be loaded: %s", text);
+	tilert_status s = find_entries(m);
+	if (s)
+		rt_cpu_code_unload(m);
+	return s;
+}
+
+void rt_cpu_code_unload(tilert_module *m)
+{
+	tilecpu_image_free(m->code);
+	m->code = NULL;
+}
+
+static TileCpuTensorMap make_map(const MapSpec *spec)
+{
+	TileCpuTensorMap map = {
+		.base = (uint8_t *)(uintptr_t)spec->base,
+		.rank = (uint8_t)spec->rank,
+		.element_bytes = (uint8_t)tilert_dtype_size(spec->dtype),
+		.swizzle_bytes = (uint8_t)spec->swizzle,
+		.dtype = (uint8_t)spec->dtype, /* tilert_dtype and DType have the same values */
+	};
+
+	for (uint32_t i = 0; i < spec->rank; i++) {
+		map.dim[i] = (int64_t)spec->dims[i];
+		map.stride[i] = (int64_t)spec->strides[i];
+		map.box[i] = (uint16_t)spec->box[i];
+	}
+	return map;
+}
+
+tilert_status rt_cpu_prepare(tilert_prepared *p, const MapSpec *specs)
+{
+	for (size_t i = 0; i < p->kernel->meta->n_maps; i++) {
+		TileCpuTensorMap map = make_map(&specs[i]);
+		if (specs[i].base)
+			memcpy(&p->maps[i], &map, sizeof map);
+	}
+	return TILERT_OK;
+}
+
+tilert_status rt_cpu_launch(const tilert_prepared *p, tilert_stream stream)
+{
+	const KernelMeta *k = p->kernel->meta;
+	tilert_device *d = p->device;
+	char report[REPORT_BYTES] = "";
+
+	(void)stream;
+	TileCpuLaunch l = {
+		.kernel_name = k->name,
+		.source_name = p->kernel->module->image.source_name,
+		.grid = { p->grid[0], p->grid[1], p->grid[2] },
+		.threads = k->threads,
+		.cluster = k->cluster,
+		.smem_bytes = k->smem_bytes,
+		.params = p->params,
+		.error = report,
+		.error_size = sizeof report,
+	};
+	memcpy(&l.entry, &p->kernel->code, sizeof l.entry);
+	pthread_mutex_lock(&d->lock);
+	l.seed = d->seed;
+	l.workers = d->threads;
+	l.progress = d->progress;
+	l.user = d->progress_user;
+	pthread_mutex_unlock(&d->lock);
+	if (tilecpu_launch(&l))
+		return rt_fail(TILERT_EDEVICE, "kernel %s: %s", k->name, report);
+	return TILERT_OK;
+}

@@ -1,0 +1,123 @@
+/* docs.c - the examples of the documentation: one CMocka test per fenced block.
+ *
+ *   docs TILEC FILE.md...
+ *
+ * ```tile blocks compile to TIR; ```tile-error blocks give an error whose [slug] is the name in the heading above.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/support/tool.h"
+
+enum { MAX_BLOCKS = 512 };
+
+typedef struct Block {
+	const char *tilec;
+	char *name;  /* FILE:LINE */
+	char *text;
+	char *slug;  /* of the heading above; NULL: the block compiles */
+} Block;
+
+typedef struct Book {
+	Block block[MAX_BLOCKS];
+	struct CMUnitTest test[MAX_BLOCKS];
+	size_t n;
+} Book;
+
+static void one_block(void **state)
+{
+	const Block *b = *state;
+	char *path = temporary_file(".tile");
+	assert_true(file_write(path, b->text, strlen(b->text)));
+	int status;
+	char *got = shell(&status, "'%s' --diag-format=line --emit=tir -o /dev/null '%s'", b->tilec, path);
+	if (b->slug && status == 0) { /* errors of later steps */
+		free(got);
+		got = shell(&status, "'%s' --diag-format=line --emit=module -o /dev/null '%s'", b->tilec, path);
+	}
+	unlink(path);
+	free(path);
+	if (!b->slug && status != 0)
+		fail_msg("%s does not compile:\n%s", b->name, got);
+	char *want = text_of("[%s]", b->slug ? b->slug : "");
+	if (b->slug && (status != 1 || !strstr(got, want)))
+		fail_msg("%s: no error %s; tilec ended with %d:\n%s", b->name, want, status, got);
+	free(want);
+	free(got);
+}
+
+static char *slug_of(const char *heading)
+{
+	heading += strspn(heading, "# `[");
+	return text_of("%.*s", (int)strcspn(heading, " `]\n"), heading);
+}
+
+static void add_block(Book *book, const char *tilec, const char *file, unsigned line, const char *text, size_t len, char *slug)
+{
+	if (book->n == MAX_BLOCKS)
+		abort();
+	Block *b = &book->block[book->n];
+	const char *slash = strrchr(file, '/');
+	*b = (Block){ tilec, text_of("%s:%u", slash ? slash + 1 : file, line), text_of("%.*s", (int)len, text), slug };
+	book->test[book->n++] = (struct CMUnitTest){ .name = b->name, .test_func = one_block, .initial_state = b };
+}
+
+static void read_book(Book *book, const char *tilec, const char *file)
+{
+	char *src = file_read(file, NULL), *heading = text_of("%s", "");
+	const char *start = NULL;
+	bool want = false, wrong = false;
+	unsigned line = 0, start_line = 0;
+	for (const char *p = src; p && *p;) {
+		size_t n = strcspn(p, "\n");
+		line++;
+		if (strncmp(p, "```", 3) == 0 && !start) {
+			wrong = n == 13 && strncmp(p, "```tile-error", 13) == 0;
+			want = wrong || (n == 7 && strncmp(p, "```tile", 7) == 0);
+			start = p + n + 1;
+			start_line = line + 1;
+		} else if (strncmp(p, "```", 3) == 0) {
+			if (want)
+				add_block(book, tilec, file, start_line, start, (size_t)(p - start), wrong ? text_of("%s", heading) : NULL);
+			start = NULL;
+		} else if (*p == '#' && !start) {
+			free(heading);
+			heading = slug_of(p);
+		}
+		p += n + (p[n] == '\n');
+	}
+	free(heading);
+	free(src);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 3) {
+		fputs("usage: docs TILEC FILE.md...\n", stderr);
+		return 2;
+	}
+	Book *book = calloc(1, sizeof *book);
+	if (!book)
+		return 1;
+	for (int i = 2; i < argc; i++)
+		read_book(book, argv[1], argv[i]);
+	int failed = book->n ? _cmocka_run_group_tests("docs", book->test, book->n, NULL, NULL) : 0;
+	if (!book->n)
+		puts("[  PASSED  ] 0 test(s).");
+	for (size_t i = 0; i < book->n; i++) {
+		free(book->block[i].name);
+		free(book->block[i].text);
+		free(book->block[i].slug);
+	}
+	free(book);
+	return failed;
+}

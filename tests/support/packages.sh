@@ -1,0 +1,32 @@
+# packages.sh - sourced by tests/run and examples/quickstart: what the build needs, installed with apt where possible.
+
+missing_packages() {
+	command -v cc > /dev/null || command -v gcc > /dev/null || echo gcc
+	command -v cmake > /dev/null || echo cmake
+	command -v ninja > /dev/null || echo ninja-build
+	command -v flex > /dev/null || echo flex
+	command -v bison > /dev/null || echo bison
+	[ -e /usr/include/cmocka.h ] || echo libcmocka-dev
+	[ -d /usr/lib/llvm-22/lib/cmake/llvm ] || [ -n "${LLVM_DIR:-}" ] || echo llvm-22-dev
+}
+
+# The packages that are missing; 2 when they cannot be installed.
+install_packages() {
+	local missing sudo=
+	missing=$(missing_packages | tr '\n' ' ')
+	[ -z "$missing" ] && return 0
+	if [ "$(id -u)" != 0 ]; then
+		sudo=sudo
+		sudo -n true 2> /dev/null || sudo=none
+	fi
+	if [ "$sudo" = none ] || ! command -v apt-get > /dev/null; then
+		echo "missing packages: $missing" >&2
+		echo "(llvm-22-dev is in Debian 12's security archive and on apt.llvm.org; or set LLVM_DIR)" >&2
+		return 2
+	fi
+	echo "installing: $missing"
+	# shellcheck disable=SC2086 # packages are words
+	$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $missing > /dev/null && return 0
+	echo "could not install: $missing" >&2
+	return 2
+}
