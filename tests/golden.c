@@ -51,10 +51,20 @@ static char *stem_of(const char *path)
 	return text_of("%.*s", (int)(strrchr(path, '.') - path), path);
 }
 
-/* The output of tilec on the case's file, as messages name it by its path in the folder. */
+/* The output of tilec on the case's file and its messages, which name the file by its path in the folder. */
 static char *run(const Case *c, const char *args, int *status)
 {
 	return shell(status, "cd '%s' && '%s' %s %s '%s'", c->suite->folder, c->suite->tilec, args, c->flags, c->path);
+}
+
+/* The output alone; fails the test when there are errors. */
+static char *run_well(const Case *c, const char *args)
+{
+	int status;
+	char *got = shell(&status, "cd '%s' && '%s' %s %s '%s' 2>/dev/null", c->suite->folder, c->suite->tilec, args, c->flags, c->path);
+	if (status != 0)
+		fail_msg("%s: tilec %s ended with %d:\n%s", c->path, args, status, run(c, args, &status));
+	return got;
 }
 
 /* ---- whole outputs ---- */
@@ -62,14 +72,9 @@ static char *run(const Case *c, const char *args, int *status)
 static void show_difference(const char *path, const char *want, const char *got)
 {
 	unsigned line = 1;
-	while (*want && *want == *got) {
-		line += *want == '\n';
-		want++;
-		got++;
-	}
-	while (want[-1] != '\n' && line > 1) {
-		want--;
-		got--;
+	for (size_t n; n = strcspn(want, "\n"), want[n] && strncmp(want, got, n + 1) == 0; line++) {
+		want += n + 1;
+		got += n + 1;
 	}
 	fail_msg("%s differs in line %u:\n  expected %.*s\n  got      %.*s\n(TILE_UPDATE_GOLDEN=1 rewrites it)", path, line,
 		(int)strcspn(want, "\n"), want, (int)strcspn(got, "\n"), got);
@@ -84,10 +89,7 @@ static bool check_golden(const Case *c, const char *suffix, const char *args, bo
 	if (!want && update && create)
 		want = text_of("%s", "");
 	if (want) {
-		int status;
-		char *got = run(c, args, &status);
-		if (status != 0)
-			fail_msg("%s: tilec %s ended with %d:\n%s", c->path, args, status, got);
+		char *got = run_well(c, args);
 		if (update)
 			assert_true(file_write(path, got, strlen(got)));
 		else if (strcmp(want, got) != 0)
@@ -109,12 +111,8 @@ static bool check_patterns(const Case *c, const char *kind, const char *args)
 	const char *at = NULL;
 	for (const char *p = c->src; (p = strstr(p, mark)) != NULL;) {
 		p += strlen(mark);
-		if (!got) {
-			int status;
-			at = got = run(c, args, &status);
-			if (status != 0)
-				fail_msg("%s: tilec %s ended with %d:\n%s", c->path, args, status, got);
-		}
+		if (!got)
+			at = got = run_well(c, args);
 		char *want = text_of("%.*s", (int)strcspn(p, "\n"), p);
 		const char *hit = strstr(at, want);
 		if (!hit)

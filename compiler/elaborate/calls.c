@@ -171,6 +171,7 @@ static bool call_allowed(Elab *E, const Expr *e, const Decl *fn)
 		return false;
 	}
 	if (E->frame && E->frame->depth >= MAX_CALL_DEPTH) {
+		E->hopeless = true;
 		elab_error(E, e->loc, E_CALL, "calls are nested more than %d deep: functions are expanded and cannot recurse", MAX_CALL_DEPTH);
 		return false;
 	}
@@ -223,8 +224,12 @@ static Ev expand(Elab *E, const Expr *e, const Decl *fn, const Ev *args)
 
 Ev fn_call(Elab *E, const Expr *e, const Decl *fn)
 {
-	if (!call_allowed(E, e, fn))
+	if (E->hopeless || !call_allowed(E, e, fn))
 		return ev_error();
+	if (!E->region) {
+		elab_error(E, e->loc, E_NOT_CONSTANT, "functions are called in a kernel's body only");
+		return ev_error();
+	}
 	if (E->in_async) {
 		elab_error(E, e->loc, E_TYPE, "async takes products only");
 		return ev_error();

@@ -99,21 +99,12 @@ typedef struct Frame { /* an expanded call */
 	Ev result;
 } Frame;
 
-typedef struct RoleInfo {
-	struct RoleInfo *next;
-	const char *name;
-	Loc loc;
-	int64_t first, count; /* warps of all instances */
-} RoleInfo;
-
-typedef struct FromCheck { struct FromCheck *next; const NameRef *from; } FromCheck;
-
 typedef struct Define { const char *name, *value; bool used; } Define;
 typedef struct ConstSlot { Value *value; int64_t i; double f; } ConstSlot;
 typedef struct DimSlot { struct DimSlot *next; int order; Value *value; } DimSlot;
 typedef struct Loaded { struct Loaded *next; const char *path; } Loaded;
 
-enum { MAX_UNROLL = 4096, MAX_CALL_DEPTH = 64, MAX_TILE_RANK = 5 };
+enum { MAX_UNROLL = 4096, MAX_CALL_DEPTH = 64, MAX_TILE_RANK = 5, MAX_VALUES = 1 << 20 };
 
 struct Elab {
 	Arena *a;
@@ -128,14 +119,12 @@ struct Elab {
 	Scope *globals, *scope;
 	int ndims;
 	Frame *frame;
-	int frames;
+	bool hopeless; /* too deep or too big: what follows is not expanded */
 
 	/* the kernel at hand */
 	Op *kernel;
 	Region *region; /* where ops are appended */
 	DimSlot *dims;
-	RoleInfo *roles;
-	FromCheck *froms;
 	const Stmt *rest; /* statements after the one at hand, in its list */
 	int depth;        /* loops, run-time ifs, once around */
 	bool in_role, in_async, in_grid;

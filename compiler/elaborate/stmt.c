@@ -213,9 +213,18 @@ static void exec_block(Elab *E, const Stmt *s)
 	scope_pop(E, scope);
 }
 
+static bool too_big(Elab *E, const Stmt *s)
+{
+	if (!E->hopeless && E->t->next_id > MAX_VALUES) {
+		elab_error(E, s->loc, E_LIMIT, "the program expands into more than %d operations", MAX_VALUES);
+		E->hopeless = true;
+	}
+	return E->hopeless;
+}
+
 void exec(Elab *E, const Stmt *s)
 {
-	if (after_return(E, s) || !async_allows(E, s))
+	if (too_big(E, s) || after_return(E, s) || !async_allows(E, s))
 		return;
 	switch (s->kind) {
 	case ST_BLOCK: exec_block(E, s); break;

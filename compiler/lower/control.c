@@ -1,4 +1,6 @@
 /* control.c - regions, loops, conditions, roles; dispatch of every op to its lowering. */
+#include <llvm-c/DebugInfo.h>
+
 #include "compiler/lower/context.h"
 
 #include <string.h>

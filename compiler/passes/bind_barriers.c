@@ -278,7 +278,8 @@ static void set_bytes(Binder *b, Op *load)
 	TileRef tile = tile_ref(load->args[1]);
 	if (!has_limit(load)) /* with a limit, lowering decides at run time */
 		attr_set_int(b->t, load, "bytes", tile_bytes(&tile));
-	attr_set_int(b->t, load, "expect", 1);
+	if (!attr_get(load, "expect"))
+		attr_set_int(b->t, load, "expect", 1);
 }
 
 static bool bind_loads(Op *op, void *user)

@@ -13,7 +13,7 @@ uint64_t random_bits(Random *r)
 	return z ^ z >> 31;
 }
 
-double random_uniform(Random *r)
+double random_unit(Random *r)
 {
 	return (double)(random_bits(r) >> 11) * 0x1p-53;
 }
@@ -24,7 +24,7 @@ void random_init(Random *r, uint64_t seed)
 	double square = 0;
 	r->state = seed;
 	for (int i = 0; i < TABLE; i += 2) { /* each value with its negative: the mean is exactly 0 */
-		double x = sqrt(-2 * log(1 - random_uniform(r))) * cos(tau * random_uniform(r));
+		double x = sqrt(-2 * log(1 - random_unit(r))) * cos(tau * random_unit(r));
 		square += 2 * x * x;
 		r->normal[i] = (float)x;
 		r->normal[i + 1] = (float)-x;

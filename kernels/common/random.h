@@ -11,7 +11,7 @@ typedef struct Random {
 
 void random_init(Random *r, uint64_t seed);
 uint64_t random_bits(Random *r);
-double random_uniform(Random *r); /* in [0, 1) */
+double random_unit(Random *r); /* in [0, 1) */
 float random_normal(Random *r);   /* mean 0, variance 1 */
 
 #endif

@@ -247,6 +247,26 @@ void proxy_check(Thread *t, const char *what, uint32_t offset, uint32_t bytes, u
 Mbarrier *mbarrier_at(Thread *t, uint32_t offset, uint32_t line);
 void mbarrier_complete_tx(Cta *c, Mbarrier *b, uint32_t bytes, const Thread *issuer, uint32_t line);
 
+/* ---- barrier.c ---- */
+
+/* Lets a cluster go on when all of its threads that are left have come. */
+bool cluster_settle(Worker *k);
+
+/* ---- tma.c: what a transfer moves ---- */
+
+void transfer_box(Thread *t, Transfer *x, const TileCpuTensorMap *map, uint32_t smem, const int32_t *coord, uint32_t line);
+void transfer_plain(Thread *t, Transfer *x, const void *global, uint32_t smem, uint32_t bytes, uint32_t line);
+/* Rows [first, first + rows) from global to shared memory. */
+void transfer_load(const Transfer *x, Cta *c, uint32_t first, uint32_t rows);
+/* All of it from shared memory to `staged`, in the order of the box, and from there to global memory. */
+void transfer_stage(const Transfer *x, const Cta *c, uint8_t *staged);
+void transfer_store(const Transfer *x, const uint8_t *staged, bool reduce);
+/* Offset of 16 bytes of a swizzled tile. */
+static inline uint32_t swizzled(uint32_t address, uint32_t width)
+{
+	return address ^ ((address >> 7 & (width / 16 - 1)) << 4); /* 128, 64, 32: 3, 2, 1 bits; 16: none */
+}
+
 /* ---- async.c ---- */
 
 void async_step(Worker *k); /* some piece of some load */

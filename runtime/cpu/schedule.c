@@ -94,6 +94,7 @@ void schedule_end(Thread *t)
 
 	t->wait = WAIT_DONE;
 	k->live--;
+	cluster_settle(k);
 	fiber_leave(&t->fiber, pick(k));
 	__builtin_unreachable();
 }

@@ -58,6 +58,8 @@ bool file_exists(const char *path)
 static char *vtext(const char *fmt, va_list ap)
 {
 	va_list again;
+	if (!fmt)
+		abort();
 	va_copy(again, ap);
 	int n = vsnprintf(NULL, 0, fmt, again);
 	va_end(again);

@@ -1,0 +1,297 @@
+/* decls.c - declarations in bodies: scalars, constants, tiles and barriers. */
+#include "compiler/elaborate/elab.h"
+
+#include <string.h>
+
+enum { MAX_TILE_BYTES = 1 << 28 };
+
+/* ---- scalars ---- */
+
+static bool is_number(Elab *E, Loc loc, const char *name, DType t, Ev x)
+{
+	if (ev_is_scalar(x))
+		return true;
+	if (x.kind != EV_ERROR)
+		elab_error(E, loc, E_TYPE, "'%s' is %s and cannot be initialised with %s", name, dtype_name(t), ev_text(E, x));
+	return false;
+}
+
+static void declare_variable(Elab *E, const Decl *d, Ev x)
+{
+	Op *op = emit_op(E, OP_VAR, d->loc, (Type){ .kind = TY_VAR, .dtype = d->dtype }, 0, NULL);
+	attr_set_text(E->t, op, "name", d->name);
+	op->result->name = d->name;
+	if (ev_is_scalar(x)) {
+		Value *args[2] = { op->result, ev_value(E, d->loc, x) };
+		emit_op(E, OP_SET, d->loc, type_none(), 2, args);
+	}
+	Sym *y = sym_define(E, d->loc, d->name, SYM_VAR);
+	y->dtype = d->dtype;
+	y->var = op->result;
+}
+
+/* A scalar that is not assigned again is its value; so is every scalar of an element loop. */
+void declare_scalar(Elab *E, const Decl *d, Ev x, bool mutable_)
+{
+	if (x.kind != EV_VOID && !is_number(E, d->loc, d->name, d->dtype, x)) {
+		sym_define_ev(E, d->loc, d->name, ev_error(), NULL);
+		return;
+	}
+	x = ev_cast(E, d->loc, x, d->dtype);
+	bool value = E->parallel || (!mutable_ && x.kind != EV_VOID);
+	if (!value) {
+		declare_variable(E, d, x);
+		return;
+	}
+	if (x.kind == EV_VALUE && !x.value->name)
+		x.value->name = d->name;
+	Sym *y = sym_define_ev(E, d->loc, d->name, x, mutable_ || x.kind == EV_VOID ? NULL : E->parallel ? NULL : "a constant");
+	y->dtype = d->dtype;
+}
+
+void declare_const(Elab *E, const Decl *d)
+{
+	Ev x = eval_const(E, d->init, arena_printf(E->a, "constant '%s'", d->name));
+	sym_define_ev(E, d->loc, d->name, ev_cast(E, d->loc, x, d->dtype), "a constant");
+}
+
+/* ---- tiles ---- */
+
+static int eval_extents(Elab *E, const Decl *d, View *v)
+{
+	int64_t bytes = dtype_bytes(d->dtype);
+	for (const Extent *x = d->extents; x; x = x->next) {
+		int64_t n;
+		if (v->rank == MAX_TILE_RANK) {
+			elab_error(E, x->loc, E_LIMIT, "'%s' has more than %d dimensions, its ring included", d->name, MAX_TILE_RANK);
+			return 0;
+		}
+		if (!eval_const_int(E, x->e, "an extent", &n))
+			return 0;
+		if (n < 1) {
+			elab_error(E, x->loc, E_SHAPE, "extent %d of '%s' is %lld", v->rank + 1, d->name, (long long)n);
+			return 0;
+		}
+		bytes = n > MAX_TILE_BYTES || bytes > MAX_TILE_BYTES ? MAX_TILE_BYTES + INT64_C(1) : bytes * n;
+		if (x->ring && (v->rank || d->kind != DE_SHARED)) {
+			elab_error(E, x->loc, E_SHAPE, "a ring is the leading extent of a shared tile");
+			return 0;
+		}
+		v->dim[v->rank++] = (ViewDim){ .extent = n, .seen = n, .ring = x->ring };
+	}
+	if (bytes > MAX_TILE_BYTES) {
+		elab_error(E, d->loc, E_LIMIT, "'%s' has more than %d bytes", d->name, MAX_TILE_BYTES);
+		return 0;
+	}
+	if (!v->rank)
+		elab_error(E, d->loc, E_SHAPE, "'%s' has no extents", d->name);
+	return v->rank;
+}
+
+/* "mma", "blocked(16,2)", "swizzle128"; NULL after an error. */
+static const char *layout_text(Elab *E, const Decl *d)
+{
+	static const char *const shared[] = { "swizzle128", "swizzle64", "swizzle32", "linear", NULL };
+	static const char *const frag[] = { "mma", "blocked", NULL };
+	bool known = false;
+	for (const char *const *name = d->kind == DE_SHARED ? shared : frag; *name; name++)
+		known |= !strcmp(*name, d->layout);
+	int n = 0;
+	const char *args = "";
+	for (const Expr *e = d->layout_args; e; e = e->next, n++) {
+		int64_t x;
+		if (!eval_const_int(E, e, "an extent of a layout", &x))
+			return NULL;
+		args = arena_printf(E->a, "%s%s%lld", args, n ? "," : "", (long long)x);
+	}
+	bool blocked = !strcmp(d->layout, "blocked");
+	if (!known || (blocked ? n < 1 || n > 2 : n > 0)) {
+		elab_error(E, d->loc, E_LAYOUT, "'%s' is not a layout of a %s", n ? arena_printf(E->a, "%s(%s)", d->layout, args) : d->layout,
+			d->kind == DE_SHARED ? "shared tile" : "fragment");
+		diag_help(E->d, "%s", d->kind == DE_SHARED ? "swizzle128, swizzle64, swizzle32, linear" : "mma, blocked(r, c), blocked(n)");
+		return NULL;
+	}
+	return n ? arena_printf(E->a, "%s(%s)", d->layout, args) : d->layout;
+}
+
+static View *new_tile(Elab *E, const Decl *d, TypeKind space)
+{
+	View *v = ARENA_NEW(E->a, View);
+	v->name = d->name;
+	v->declared = d->loc;
+	v->space = space;
+	v->dtype = d->dtype;
+	v->warp_frag = d->warp_scope;
+	return eval_extents(E, d, v) ? v : NULL;
+}
+
+static Op *declare_object(Elab *E, const Decl *d, View *v, Opcode code, int nargs, Value *const *args)
+{
+	int64_t shape[TIR_MAX_RANK];
+	for (int k = 0; k < v->rank; k++)
+		shape[k] = v->dim[k].extent;
+	Op *op = emit_op(E, code, d->loc, type_tile(v->space, v->dtype, v->rank, shape), nargs, args);
+	attr_set_text(E->t, op, "name", d->name);
+	op->result->name = d->name;
+	v->object = op->result;
+	const char *layout = d->layout ? layout_text(E, d) : NULL;
+	if (layout)
+		attr_set_text(E->t, op, "layout", layout);
+	return op;
+}
+
+static bool declare_frag(Elab *E, const Decl *d)
+{
+	View *v = require_team_level(E, d->loc, "frag") ? new_tile(E, d, TY_FRAG) : NULL;
+	if (!v)
+		return false;
+	Op *op = declare_object(E, d, v, OP_FRAG, 0, NULL);
+	if (d->warp_scope)
+		attr_set_int(E->t, op, "warp_scope", 1);
+	sym_define_ev(E, d->loc, d->name, ev_tile(v), "a tile");
+	return true;
+}
+
+static bool at_top(Elab *E, Loc loc, const char *what)
+{
+	if (E->region == E->kernel->regions[0] && !E->depth)
+		return true;
+	elab_error(E, loc, E_SPACE, "%s is declared at the top of a kernel's body", what);
+	return false;
+}
+
+/* The tile whose storage is shared, or NULL: then *failed tells whether one was named. */
+static Value *at_base(Elab *E, const Decl *d, int64_t *offset, bool *failed)
+{
+	if (!d->at_name)
+		return NULL;
+	*failed = true;
+	const Sym *y = sym_find(E, d->at_name);
+	if (!y) {
+		report_unknown(E, d->at_loc, d->at_name, false);
+		return NULL;
+	}
+	if (y->kind == SYM_EV && y->ev.kind == EV_ERROR)
+		return NULL;
+	if (y->kind != SYM_EV || y->ev.kind != EV_TILE || y->ev.view->space != TY_SHARED) {
+		elab_error(E, d->at_loc, E_SPACE, "at(...) names a shared tile, '%s' is none", d->at_name);
+		return NULL;
+	}
+	if (!eval_const_int(E, d->at_offset, "the offset of at(...)", offset))
+		return NULL;
+	*failed = false;
+	return y->ev.view->object;
+}
+
+static bool declare_shared(Elab *E, const Decl *d)
+{
+	int64_t offset = 0;
+	bool failed = false;
+	View *v = at_top(E, d->loc, "a shared tile") ? new_tile(E, d, TY_SHARED) : NULL;
+	if (!v)
+		return false;
+	Value *base = at_base(E, d, &offset, &failed);
+	if (failed)
+		return false;
+	Op *op = declare_object(E, d, v, OP_SHARED, base ? 1 : 0, &base);
+	attr_set_int(E->t, op, "ring", v->dim[0].ring ? v->dim[0].extent : 0);
+	if (base)
+		attr_set_int(E->t, op, "at_offset", offset);
+	sym_define_ev(E, d->loc, d->name, ev_tile(v), "a tile");
+	return true;
+}
+
+/* ---- barriers ---- */
+
+static const char *from_text(Elab *E, const Decl *d)
+{
+	const char *s = "";
+	for (const NameRef *n = d->from; n; n = n->next)
+		s = arena_printf(E->a, "%s%s%s", s, n == d->from ? "" : ",", n->name);
+	return s;
+}
+
+static bool eval_slots(Elab *E, const Decl *d, MBar *b)
+{
+	b->slots = 1;
+	b->ring = b->scalar = !d->extents;
+	if (!d->extents)
+		return true;
+	if (d->extents->next) {
+		elab_error(E, d->loc, E_SHAPE, "mbarrier '%s' has more than one extent", d->name);
+		return false;
+	}
+	b->ring = d->extents->ring;
+	if (!eval_const_int(E, d->extents->e, "an extent", &b->slots))
+		return false;
+	if (b->slots >= 1 && b->slots <= 1024)
+		return true;
+	elab_error(E, d->extents->loc, E_SHAPE, "mbarrier '%s' has %lld slots, not 1 to 1024", d->name, (long long)b->slots);
+	return false;
+}
+
+static bool declare_mbarrier(Elab *E, const Decl *d)
+{
+	int64_t count = 0;
+	MBar *b = ARENA_NEW(E->a, MBar);
+	b->name = d->name;
+	b->declared = d->loc;
+	if (!at_top(E, d->loc, "an mbarrier") || !eval_slots(E, d, b))
+		return false;
+	if (!d->from && !d->count) {
+		elab_error(E, d->loc, E_BARRIER, "mbarrier '%s' needs from(roles) or count(n)", d->name);
+		return false;
+	}
+	if (d->count && !eval_const_int(E, d->count, "count(...)", &count))
+		return false;
+	if (d->count && count < 1) {
+		elab_error(E, d->count->loc, E_BARRIER, "'%s' counts at least one arrival, not %lld", d->name, (long long)count);
+		return false;
+	}
+	Op *op = emit_op(E, OP_MBARRIER, d->loc, (Type){ .kind = TY_MBARRIER }, 0, NULL);
+	attr_set_text(E->t, op, "name", d->name);
+	attr_set_int(E->t, op, "slots", b->slots);
+	attr_set_int(E->t, op, "ring", b->ring ? b->slots : 0);
+	if (d->from)
+		attr_set_text(E->t, op, "from", from_text(E, d));
+	if (d->count)
+		attr_set_int(E->t, op, "count", count);
+	op->result->name = d->name;
+	b->object = op->result;
+	sym_define_ev(E, d->loc, d->name, (Ev){ .kind = EV_MBARRIER, .bar = b }, "an mbarrier");
+	return true;
+}
+
+static bool declare_barrier(Elab *E, const Decl *d)
+{
+	if (!at_top(E, d->loc, "a named barrier"))
+		return false;
+	if (!d->from) {
+		elab_error(E, d->loc, E_BARRIER, "named barrier '%s' needs from(roles)", d->name);
+		return false;
+	}
+	Op *op = emit_op(E, OP_BARRIER, d->loc, (Type){ .kind = TY_BARRIER }, 0, NULL);
+	attr_set_text(E->t, op, "name", d->name);
+	attr_set_text(E->t, op, "from", from_text(E, d));
+	op->result->name = d->name;
+	sym_define_ev(E, d->loc, d->name, (Ev){ .kind = EV_BARRIER, .value = op->result }, "a named barrier");
+	return true;
+}
+
+void declare(Elab *E, const Decl *d)
+{
+	bool ok = true;
+	switch (d->kind) {
+	case DE_SCALAR:
+		declare_scalar(E, d, d->init ? eval(E, d->init) : ev_void(), assigns_name(E->rest, d->name));
+		break;
+	case DE_CONST: declare_const(E, d); break;
+	case DE_FRAG: ok = declare_frag(E, d); break;
+	case DE_SHARED: ok = declare_shared(E, d); break;
+	case DE_MBARRIER: ok = declare_mbarrier(E, d); break;
+	case DE_BARRIER: ok = declare_barrier(E, d); break;
+	default: break;
+	}
+	if (!ok)
+		sym_define_ev(E, d->loc, d->name, ev_error(), NULL);
+}

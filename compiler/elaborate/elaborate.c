@@ -1,0 +1,205 @@
+/* elaborate.c - a program from its files: imports, params and their overrides, constants, kernels. */
+#include "compiler/elaborate/elab.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- overrides: -D NAME=value ---- */
+
+static void read_defines(Elab *E)
+{
+	E->defines = ARENA_ARRAY(E->a, Define, E->o->ndefines + 1);
+	for (int k = 0; k < E->o->ndefines; k++) {
+		const char *s = E->o->defines[k], *eq = strchr(s, '=');
+		if (!eq || eq == s) {
+			diag_error(E->d, (Loc){ 0 }, E_PARAM, "-D takes NAME=value, not '%s'", s);
+			continue;
+		}
+		Define *def = &E->defines[E->ndefines++];
+		def->name = arena_strndup(E->a, s, (size_t)(eq - s));
+		def->value = eq + 1;
+		if (!strcmp(def->name, "TRACE")) {
+			def->used = true;
+			E->trace = strcmp(def->value, "0") != 0;
+		}
+	}
+}
+
+static bool parse_value(const char *s, DType t, Ev *out)
+{
+	char *end;
+	errno = 0;
+	if (t == DT_BOOL && (!strcmp(s, "true") || !strcmp(s, "false"))) {
+		*out = ev_bool(s[0] == 't');
+		return true;
+	}
+	if (dtype_is_float(t)) {
+		*out = ev_float(t, strtod(s, &end));
+		return *s && !*end;
+	}
+	long long v = strtoll(s, &end, 0);
+	bool whole = *s && !*end && !errno && (t == DT_BOOL ? v == 0 || v == 1 : int_fits(t, v));
+	*out = ev_int(t, v);
+	return whole;
+}
+
+static Ev param_value(Elab *E, const Decl *d)
+{
+	Define *last = NULL;
+	for (int k = 0; k < E->ndefines; k++)
+		if (!strcmp(E->defines[k].name, d->name)) {
+			last = &E->defines[k];
+			last->used = true;
+		}
+	Ev x;
+	if (!last) {
+		x = eval_const(E, d->init, arena_printf(E->a, "param '%s'", d->name));
+		return ev_cast(E, d->loc, x, d->dtype);
+	}
+	if (parse_value(last->value, d->dtype, &x))
+		return x;
+	elab_error(E, d->loc, E_PARAM, "-D %s=%s is not a value of type %s", d->name, last->value, dtype_name(d->dtype));
+	return ev_error();
+}
+
+static void report_unused_defines(Elab *E)
+{
+	int n = 0, max = 0;
+	for (const Sym *y = E->globals->syms; y; y = y->next)
+		max++;
+	const char **params = ARENA_ARRAY(E->a, const char *, max + 1);
+	for (const Sym *y = E->globals->syms; y; y = y->next)
+		if (y->fixed && !strcmp(y->fixed, "a param"))
+			params[n++] = y->name;
+	for (int k = 0; k < E->ndefines; k++) {
+		const Define *def = &E->defines[k];
+		if (def->used)
+			continue;
+		const char *near = nearest_name(def->name, params, (unsigned)n);
+		if (near)
+			diag_error(E->d, (Loc){ 0 }, E_PARAM, "-D %s: there is no such param; did you mean '%s'?", def->name, near);
+		else
+			diag_error(E->d, (Loc){ 0 }, E_PARAM, "-D %s: there is no such param", def->name);
+	}
+}
+
+/* ---- imports ---- */
+
+static void file_decls(Elab *E, const Ast *ast, const char *path);
+
+static const char *join_path(Elab *E, const char *dir, size_t n, const char *name)
+{
+	while (name[0] == '.' && name[1] == '/')
+		name += 2;
+	return n ? arena_printf(E->a, "%.*s/%s", (int)n, dir, name) : name;
+}
+
+/* "a/b/../c" is "a/c": one file has one name. */
+static const char *tidy_path(Elab *E, const char *path)
+{
+	char *s = arena_strndup(E->a, path, strlen(path));
+	char *up;
+	while ((up = strstr(s, "/../")) && up != s) {
+		char *from = up;
+		while (from > s && from[-1] != '/')
+			from--;
+		if (!strncmp(from, "../", 3) || !strncmp(from, "./", 2))
+			break;
+		memmove(from, up + 4, strlen(up + 4) + 1);
+	}
+	return s;
+}
+
+static bool is_loaded(Elab *E, const char *path)
+{
+	for (const Loaded *l = E->loaded; l; l = l->next)
+		if (!strcmp(l->path, path))
+			return true;
+	return false;
+}
+
+static void remember_loaded(Elab *E, const char *path)
+{
+	Loaded *l = ARENA_NEW(E->a, Loaded);
+	*l = (Loaded){ E->loaded, path };
+	E->loaded = l;
+}
+
+/* True when the file at `path` is there; reads it unless it has been read. */
+static bool try_import(Elab *E, const char *path)
+{
+	size_t len = 0;
+	path = tidy_path(E, path);
+	if (is_loaded(E, path))
+		return true;
+	char *text = E->o->read_file ? E->o->read_file(E->o->user, path, &len) : NULL;
+	if (!text)
+		return false;
+	remember_loaded(E, path);
+	const Ast *ast = ast_parse(E->a, E->d, diags_add_source(E->d, path, text, len));
+	if (ast)
+		file_decls(E, ast, path);
+	return true;
+}
+
+static void import_file(Elab *E, const Decl *d, const char *importer)
+{
+	const char *slash = strrchr(importer, '/');
+	bool found = d->name[0] == '/' ? try_import(E, d->name)
+		: try_import(E, join_path(E, importer, slash ? (size_t)(slash - importer) : 0, d->name));
+	for (int k = 0; !found && d->name[0] != '/' && k < E->o->ninclude_dirs; k++)
+		found = try_import(E, join_path(E, E->o->include_dirs[k], strlen(E->o->include_dirs[k]), d->name));
+	if (!found) {
+		elab_error(E, d->loc, E_IMPORT, "cannot read '%s'", d->name);
+		diag_help(E->d, "it is looked for beside the importing file, then in the folders given with -I");
+	}
+}
+
+/* ---- declarations of a file ---- */
+
+static void file_decl(Elab *E, const Decl *d, const char *path)
+{
+	switch (d->kind) {
+	case DE_IMPORT: import_file(E, d, path); break;
+	case DE_PARAM: {
+		Ev x = param_value(E, d);
+		sym_define_ev(E, d->loc, d->name, x, "a param");
+		break;
+	}
+	case DE_CONST: declare_const(E, d); break;
+	case DE_STATIC_ASSERT: static_assertion(E, d->loc, d->init, d->text); break;
+	case DE_DIM: sym_define(E, d->loc, d->name, SYM_DIM)->dim = E->ndims++; break;
+	case DE_FN:
+		if (builtin_exists(d->name))
+			elab_error(E, d->loc, E_REDEFINED, "'%s' is a built-in function", d->name);
+		sym_define(E, d->loc, d->name, SYM_FN)->decl = d;
+		break;
+	case DE_KERNEL: sym_define(E, d->loc, d->name, SYM_KERNEL)->decl = d; break;
+	default: break;
+	}
+}
+
+static void file_decls(Elab *E, const Ast *ast, const char *path)
+{
+	for (const Decl *d = ast->decls; d; d = d->next)
+		file_decl(E, d, path);
+}
+
+Tir *elaborate(Arena *a, Diags *d, const Ast *main, const char *main_path, const ElabOptions *o)
+{
+	unsigned errors = diags_error_count(d);
+	Elab E = { .a = a, .d = d, .o = o, .t = tir_new(a, d) };
+	const char *path = tidy_path(&E, main_path);
+	read_defines(&E);
+	scope_push(&E);
+	E.globals = E.scope;
+	remember_loaded(&E, path);
+	file_decls(&E, main, path);
+	report_unused_defines(&E);
+	/* Kernels last: their bodies see every declaration, wherever it stands. */
+	for (const Sym *y = E.globals->syms; y; y = y->next)
+		if (y->kind == SYM_KERNEL)
+			elaborate_kernel(&E, y->decl);
+	return diags_error_count(d) == errors ? E.t : NULL;
+}

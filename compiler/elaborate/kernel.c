@@ -1,0 +1,284 @@
+/* kernel.c - kernels and their roles: launch attributes, dims, parameters, grid. */
+#include "compiler/elaborate/elab.h"
+
+enum { MAX_THREADS = 1024, MAX_WARPS = 32 };
+
+/* ---- dims ---- */
+
+static void place_dim(Elab *E, Op *op, const DimSlot *before, const DimSlot *after)
+{
+	Region *r = E->kernel->regions[0];
+	if (before)
+		tir_insert_after(before->value->def, op);
+	else if (after)
+		tir_insert_before(after->value->def, op);
+	else if (r->first)
+		tir_insert_before(r->first, op);
+	else
+		tir_append(r, op);
+}
+
+/* Dims stand at the top in the order of their declarations, those that the kernel uses. */
+Ev dim_value(Elab *E, Loc loc, const char *name, int order)
+{
+	if (!E->kernel) {
+		elab_error(E, loc, E_NOT_CONSTANT, "dim '%s' is known at run time only", name);
+		return ev_error();
+	}
+	DimSlot *before = NULL, **link = &E->dims;
+	for (; *link && (*link)->order <= order; link = &(*link)->next) {
+		if ((*link)->order == order)
+			return ev_of((*link)->value);
+		before = *link;
+	}
+	Op *op = tir_op(E->t, OP_DIM, E->kernel->loc, type_scalar(DT_I32), 0, NULL);
+	attr_set_text(E->t, op, "name", name);
+	op->result->name = name;
+	place_dim(E, op, before, *link);
+	DimSlot *slot = ARENA_NEW(E->a, DimSlot);
+	*slot = (DimSlot){ *link, order, op->result };
+	*link = slot;
+	return ev_of(op->result);
+}
+
+/* ---- parameters ---- */
+
+static void scalar_param(Elab *E, const Decl *p)
+{
+	Op *op = emit_op(E, OP_PARAM, p->loc, type_scalar(p->dtype), 0, NULL);
+	attr_set_text(E->t, op, "name", p->name);
+	op->result->name = p->name;
+	sym_define_ev(E, p->loc, p->name, ev_of(op->result), "a parameter");
+}
+
+static bool tensor_extents(Elab *E, const Decl *p, View *v, Ev *extents)
+{
+	bool ok = true;
+	for (const Extent *x = p->extents; x; x = x->next) {
+		if (x->ring || v->rank == MAX_TILE_RANK) {
+			elab_error(E, x->loc, x->ring ? E_SHAPE : E_LIMIT, x->ring ? "a tensor has no ring" : "a tensor has at most 5 dimensions");
+			return false;
+		}
+		Ev e = eval_i32(E, x->e, "an extent");
+		if (e.kind == EV_CONST && e.i < 1) {
+			elab_error(E, x->loc, E_SHAPE, "extent %d of '%s' is %lld", v->rank + 1, p->name, (long long)e.i);
+			e = ev_error();
+		}
+		ok &= e.kind != EV_ERROR;
+		int64_t n = e.kind == EV_CONST ? e.i : -1;
+		v->dim[v->rank] = (ViewDim){ .extent = n, .seen = n, .extent_value = e.kind == EV_VALUE ? e.value : NULL };
+		extents[v->rank++] = e;
+	}
+	return ok;
+}
+
+/* A name that strides introduce is a dim which the caller passes. */
+static void declare_stride_dim(Elab *E, const Expr *e)
+{
+	if (e->kind == EX_NAME && !sym_find(E, e->name))
+		sym_define(E, e->loc, e->name, SYM_DIM)->dim = E->ndims++;
+}
+
+static bool given_strides(Elab *E, const Decl *p, const View *v, Ev *strides)
+{
+	int k = 0;
+	for (const Expr *e = p->strides; e; e = e->next, k++) {
+		if (k == v->rank)
+			break;
+		declare_stride_dim(E, e);
+		Ev x = eval_scalar(E, e, "a stride");
+		if (x.kind != EV_ERROR && !dtype_is_int(x.dtype)) {
+			elab_error(E, e->loc, E_TYPE, "a stride is an integer, not %s", dtype_name(x.dtype));
+			x = ev_error();
+		}
+		if (x.kind == EV_ERROR)
+			return false;
+		strides[k] = ev_cast(E, e->loc, x, DT_I64);
+		if (!e->next && k + 1 == v->rank)
+			return true;
+	}
+	elab_error(E, p->loc, E_SHAPE, "'%s' has %d dimensions and needs as many strides", p->name, v->rank);
+	return false;
+}
+
+static void contiguous_strides(Elab *E, const Decl *p, const View *v, const Ev *extents, Ev *strides)
+{
+	strides[v->rank - 1] = ev_int(DT_I64, 1);
+	for (int k = v->rank - 1; k-- > 0;)
+		strides[k] = ev_binary(E, p->loc, BIN_MUL, strides[k + 1], ev_cast(E, p->loc, extents[k + 1], DT_I64));
+}
+
+static bool tensor_param(Elab *E, const Decl *p)
+{
+	Ev extents[TIR_MAX_RANK], strides[TIR_MAX_RANK];
+	Value *args[2 * TIR_MAX_RANK];
+	View *v = ARENA_NEW(E->a, View);
+	*v = (View){ .name = p->name, .declared = p->loc, .space = TY_TENSOR, .dtype = p->dtype, .dir = p->dir,
+		.optional = p->optional, .strided = p->strides != NULL };
+	if (!tensor_extents(E, p, v, extents) || !v->rank)
+		return false;
+	if (!p->strides)
+		contiguous_strides(E, p, v, extents, strides);
+	else if (!given_strides(E, p, v, strides))
+		return false;
+	for (int k = 0; k < v->rank; k++)
+		args[k] = ev_value(E, p->loc, extents[k]);
+	for (int k = 0; k < v->rank; k++)
+		args[v->rank + k] = ev_value(E, p->loc, strides[k]);
+	Op *op = emit_op(E, OP_TENSOR, p->loc, type_tile(TY_TENSOR, p->dtype, v->rank, NULL), 2 * v->rank, args);
+	attr_set_text(E->t, op, "name", p->name);
+	attr_set_int(E->t, op, "dir", p->dir == DIR_IN ? 1 : p->dir == DIR_OUT ? 2 : 3);
+	if (p->optional)
+		attr_set_int(E->t, op, "optional", 1);
+	op->result->name = p->name;
+	v->object = op->result;
+	sym_define_ev(E, p->loc, p->name, ev_tile(v), "a tensor");
+	return true;
+}
+
+static void kernel_params(Elab *E, const Decl *d)
+{
+	for (const Decl *p = d->params; p; p = p->next)
+		if (p->kind == DE_SCALAR)
+			scalar_param(E, p);
+	for (const Decl *p = d->params; p; p = p->next) {
+		if (p->kind == DE_SCALAR)
+			continue;
+		if (p->kind != DE_TENSOR)
+			elab_error(E, p->loc, E_SPACE, "'%s': a kernel's parameters are tensors and scalars", p->name);
+		if (p->kind != DE_TENSOR || !tensor_param(E, p))
+			sym_define_ev(E, p->loc, p->name, ev_error(), NULL);
+	}
+}
+
+/* ---- launch ---- */
+
+static void kernel_grid(Elab *E, const Decl *d)
+{
+	Value *args[3];
+	int n = 0;
+	E->in_grid = true;
+	for (const Expr *e = d->grid; e; e = e->next) {
+		Ev x = eval_i32(E, e, "an extent of the grid");
+		if (n == 3) {
+			elab_error(E, e->loc, E_SHAPE, "a grid has at most 3 extents");
+			break;
+		}
+		if (x.kind == EV_ERROR)
+			break;
+		args[n++] = ev_value(E, e->loc, x);
+	}
+	E->in_grid = false;
+	if (n)
+		emit_op(E, OP_GRID, d->grid->loc, type_none(), n, args);
+}
+
+static int64_t launch_attr(Elab *E, const Expr *e, const char *name, int64_t max, DiagCode code)
+{
+	int64_t n = 1;
+	if (!e || !eval_const_int(E, e, name, &n))
+		return 1;
+	if (n < 1 || n > max || e->next) {
+		elab_error(E, e->loc, code, "%s is one number from 1 to %lld", name, (long long)max);
+		return 1;
+	}
+	attr_set_int(E->t, E->kernel, name, n);
+	return n;
+}
+
+static void start_kernel(Elab *E, const Decl *d)
+{
+	E->kernel = tir_op(E->t, OP_KERNEL, d->loc, type_none(), 0, NULL);
+	tir_add_kernel(E->t, E->kernel);
+	E->region = tir_region(E->t, E->kernel, 0);
+	E->dims = NULL;
+	E->nconsts = 0;
+	E->depth = 0;
+	attr_set_text(E->t, E->kernel, "name", d->name);
+	int64_t threads = launch_attr(E, d->threads, "threads", MAX_THREADS, E_THREADS);
+	if (d->threads && threads % 32 && threads != 1)
+		elab_error(E, d->threads->loc, E_THREADS, "threads (%lld) is not a multiple of 32", (long long)threads);
+	E->team_warps = (threads + 31) / 32;
+	launch_attr(E, d->occupancy, "occupancy", 32, E_THREADS);
+	launch_attr(E, d->cluster, "cluster", 16, E_THREADS);
+}
+
+void elaborate_kernel(Elab *E, const Decl *d)
+{
+	Scope *scope = scope_push(E);
+	start_kernel(E, d);
+	kernel_params(E, d);
+	kernel_grid(E, d);
+	scope_push(E);
+	exec_list(E, d->body->body);
+	scope_pop(E, scope);
+	E->kernel = NULL;
+	E->region = NULL;
+}
+
+/* ---- roles ---- */
+
+static bool role_allowed(Elab *E, const Stmt *s)
+{
+	if (!require_team_level(E, s->loc, "role"))
+		return false;
+	const char *where = E->in_role ? "in a role" : E->depth ? "in a loop or under a run-time condition" : NULL;
+	if (where)
+		elab_error(E, s->loc, E_ROLE, "role '%s' stands %s", s->role->name, where);
+	return !where;
+}
+
+typedef struct RoleWarps { int64_t first, warps, instances; } RoleWarps;
+
+static bool role_warps(Elab *E, const Stmt *s, RoleWarps *w)
+{
+	const Role *r = s->role;
+	int64_t last, unit = r->warpgroups ? 4 : 1;
+	w->instances = 1;
+	if (!eval_const_int(E, r->first, "the first warp of a role", &w->first))
+		return false;
+	last = w->first;
+	if (r->last && !eval_const_int(E, r->last, "the last warp of a role", &last))
+		return false;
+	if (r->instances && !eval_const_int(E, r->instances->extent, "the instances of a role", &w->instances))
+		return false;
+	bool sane = w->first >= 0 && last >= w->first && last < MAX_WARPS && w->instances >= 1 && w->instances <= MAX_WARPS;
+	w->first *= unit;
+	w->warps = (last + 1) * unit - w->first;
+	int64_t end = w->first + w->warps * w->instances;
+	if (sane && end <= E->team_warps)
+		return true;
+	elab_error(E, s->loc, E_ROLE, "role '%s' does not fit the %lld warps of the kernel", r->name, (long long)E->team_warps);
+	return false;
+}
+
+void exec_role(Elab *E, const Stmt *s)
+{
+	const Role *r = s->role;
+	RoleWarps w;
+	int64_t regs = 0, outer = E->team_warps;
+	if (!role_allowed(E, s) || !role_warps(E, s, &w))
+		return;
+	if (r->setmaxnreg && !eval_const_int(E, r->setmaxnreg, "setmaxnreg(...)", &regs))
+		return;
+	Op *op = emit_op(E, OP_ROLE, s->loc, type_none(), 0, NULL);
+	attr_set_text(E->t, op, "name", r->name);
+	attr_set_int(E->t, op, "first_warp", w.first);
+	attr_set_int(E->t, op, "warps", w.warps);
+	attr_set_int(E->t, op, "instances", w.instances);
+	if (r->setmaxnreg)
+		attr_set_int(E->t, op, "setmaxnreg", regs);
+	Region *body = tir_region(E->t, op, 0);
+	Value *instance = tir_region_arg(E->t, body, type_scalar(DT_I32), r->instances ? r->instances->name : NULL);
+	RegionSave saved = region_enter(E, body);
+	Scope *scope = scope_push(E);
+	if (r->instances)
+		sym_define_ev(E, r->instances->loc, r->instances->name, ev_of(instance), "the instance of a role");
+	E->in_role = true;
+	E->team_warps = w.warps;
+	exec(E, s->body);
+	E->team_warps = outer;
+	E->in_role = false;
+	scope_pop(E, scope);
+	region_leave(E, saved);
+}

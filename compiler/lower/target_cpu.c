@@ -1,0 +1,214 @@
+/* target_cpu.c - machine operations as calls of the CPU device (runtime/cpu/cpu_abi.h). */
+#include <stdarg.h>
+#include <string.h>
+
+#include "compiler/lower/context.h"
+
+/* Calls `name`; the argument types are those of the values.  Result NULL: void. */
+static V call(Lower *L, const char *name, T result, int n, const V *args)
+{
+	T types[16];
+	for (int i = 0; i < n; i++)
+		types[i] = LLVMTypeOf(args[i]);
+	T ft = LLVMFunctionType(result ? result : L->void_t, types, (unsigned)n, 0);
+	V f = LLVMGetNamedFunction(L->module, name);
+	if (!f)
+		f = LLVMAddFunction(L->module, name, ft);
+	return LLVMBuildCall2(L->b, ft, f, (V *)args, (unsigned)n, "");
+}
+
+static V self(Lower *L) { return LLVMGetParam(L->function, 0); }
+static V line(Lower *L) { return const_i32(L, L->line); }
+#define CALL(L, name, result, ...) \
+	call(L, name, result, (int)(sizeof((V[]){ self(L), __VA_ARGS__ }) / sizeof(V)), (V[]){ self(L), __VA_ARGS__ })
+
+/* Byte offset of a shared pointer. */
+static V offset(Lower *L, V pointer)
+{
+	V p = LLVMBuildPtrToInt(L->b, pointer, L->i64, ""), base = LLVMBuildPtrToInt(L->b, L->storage[0]->pointer, L->i64, "");
+	return LLVMBuildTrunc(L->b, LLVMBuildSub(L->b, p, base, ""), L->i32, "");
+}
+
+static V field(Lower *L, int byte)
+{
+	V at = const_i32(L, byte);
+	return LLVMBuildLoad2(L->b, L->i32, LLVMBuildGEP2(L->b, L->i8, self(L), &at, 1, ""), "");
+}
+
+static V text_pointer(Lower *L, const char *text) { return LLVMBuildGlobalStringPtr(L->b, text, "text"); }
+
+static V cpu_thread(Lower *L) { return field(L, 8); }
+static V cpu_block_idx(Lower *L, int axis) { return field(L, 12 + 4 * axis); }
+static V cpu_grid_dim(Lower *L, int axis) { return field(L, 24 + 4 * axis); }
+static V cpu_cluster_rank(Lower *L) { return field(L, 36); }
+static V cpu_uniform(Lower *L, V v) { (void)L; return v; }
+
+static V libm(Lower *L, const char *name, V x) { return call(L, name, L->f32, 1, &x); }
+
+static V cpu_math(Lower *L, Opcode op, V x)
+{
+	switch (op) {
+	case OP_EXP2: return libm(L, "exp2f", x);
+	case OP_LOG2: return libm(L, "log2f", x);
+	case OP_SQRT: return libm(L, "sqrtf", x);
+	case OP_RSQRT: return LLVMBuildFDiv(L->b, const_f32(L, 1), libm(L, "sqrtf", x), "");
+	case OP_RCP: return LLVMBuildFDiv(L->b, const_f32(L, 1), x, "");
+	case OP_TANH: return libm(L, "tanhf", x);
+	case OP_FLOOR: return libm(L, "floorf", x);
+	default: return intrinsic(L, "llvm.fabs", &L->f32, 1, &x, 1);
+	}
+}
+
+static V cpu_div(Lower *L, V a, V b) { return LLVMBuildFDiv(L->b, a, b, ""); }
+static void cpu_enter_role(Lower *L, const char *name, V instance) { CALL(L, "tilecpu_role", NULL, text_pointer(L, name), instance, line(L)); }
+static void cpu_setmaxnreg(Lower *L, int count, bool increase) { (void)L; (void)count; (void)increase; }
+static void cpu_shared_written(Lower *L, V p, unsigned bytes) { CALL(L, "tilecpu_shared_written", NULL, offset(L, p), const_i32(L, bytes), line(L)); }
+static void cpu_mbar_init(Lower *L, V bar, unsigned count) { CALL(L, "tilecpu_mbar_init", NULL, offset(L, bar), const_i32(L, count)); }
+static void cpu_nothing(Lower *L) { (void)L; }
+
+static void cpu_mbar_arrive(Lower *L, V bar, V bytes)
+{
+	if (bytes)
+		CALL(L, "tilecpu_mbar_arrive_expect_tx", NULL, offset(L, bar), bytes, line(L));
+	else
+		CALL(L, "tilecpu_mbar_arrive", NULL, offset(L, bar), line(L));
+}
+
+static void cpu_mbar_expect(Lower *L, V bar, V bytes) { CALL(L, "tilecpu_mbar_expect_tx", NULL, offset(L, bar), bytes, line(L)); }
+static void cpu_mbar_wait(Lower *L, V bar, V parity) { CALL(L, "tilecpu_mbar_wait", NULL, offset(L, bar), parity, line(L)); }
+
+static V words(Lower *L, int n, V *v)
+{
+	V a = entry_alloca(L, LLVMArrayType2(L->i32, (uint64_t)(n ? n : 1)), "words");
+	for (int i = 0; v && i < n; i++) {
+		V at = const_i32(L, i);
+		LLVMBuildStore(L->b, v[i], LLVMBuildGEP2(L->b, L->i32, a, &at, 1, ""));
+	}
+	return a;
+}
+
+static V word(Lower *L, V a, int i)
+{
+	V at = const_i32(L, i);
+	return LLVMBuildLoad2(L->b, L->i32, LLVMBuildGEP2(L->b, L->i32, a, &at, 1, ""), "");
+}
+
+static void cpu_tma_load(Lower *L, V map, int rank, V dst, V bar, V *coord)
+{
+	CALL(L, "tilecpu_tma_load", NULL, map, offset(L, dst), offset(L, bar), words(L, rank, coord), line(L));
+}
+
+static void cpu_tma_store(Lower *L, V map, int rank, V src, V *coord, bool add)
+{
+	CALL(L, "tilecpu_tma_store", NULL, map, offset(L, src), words(L, rank, coord), const_i32(L, add), line(L));
+}
+
+static void cpu_bulk_load(Lower *L, V dst, V src, V bytes, V bar)
+{
+	CALL(L, "tilecpu_bulk_load", NULL, offset(L, dst), src, bytes, offset(L, bar), line(L));
+}
+
+static void cpu_bulk_store(Lower *L, V dst, V src, V bytes) { CALL(L, "tilecpu_bulk_store", NULL, dst, offset(L, src), bytes, line(L)); }
+static void cpu_bulk_commit(Lower *L) { call(L, "tilecpu_bulk_commit", NULL, 1, (V[]){ self(L) }); }
+static void cpu_bulk_wait(Lower *L, int n, bool read) { CALL(L, "tilecpu_bulk_wait", NULL, const_i32(L, n), const_i32(L, read), line(L)); }
+
+static void cpu_cp_async(Lower *L, V dst, V src, unsigned bytes, V valid)
+{
+	CALL(L, "tilecpu_cp_async", NULL, offset(L, dst), src, const_i32(L, bytes), valid, line(L));
+}
+
+static void cpu_cp_async_commit(Lower *L) { call(L, "tilecpu_cp_async_commit", NULL, 1, (V[]){ self(L) }); }
+static void cpu_cp_async_wait(Lower *L, int n) { CALL(L, "tilecpu_cp_async_wait", NULL, const_i32(L, n)); }
+static void cpu_fence_async(Lower *L) { call(L, "tilecpu_fence_async", NULL, 1, (V[]){ self(L) }); }
+static void cpu_bar_sync(Lower *L, V id, unsigned threads) { CALL(L, "tilecpu_bar_sync", NULL, id, const_i32(L, threads), line(L)); }
+static void cpu_bar_arrive(Lower *L, V id, unsigned threads) { CALL(L, "tilecpu_bar_arrive", NULL, id, const_i32(L, threads), line(L)); }
+static void cpu_syncwarp(Lower *L) { CALL(L, "tilecpu_syncwarp", NULL, line(L)); }
+static V cpu_shfl(Lower *L, V v, int mode, V lane) { return CALL(L, "tilecpu_shfl", L->i32, v, const_i32(L, mode), lane, line(L)); }
+
+static V desc(Lower *L, V lo, uint32_t hi)
+{
+	return LLVMBuildOr(L->b, LLVMBuildZExt(L->b, lo, L->i64, ""), const_i64(L, (int64_t)((uint64_t)hi << 32)), "");
+}
+
+static void cpu_wgmma(Lower *L, const Wgmma *w)
+{
+	V a = w->a[0] ? words(L, 4, (V *)w->a) : LLVMConstNull(L->ptr);
+	V da = w->a[0] ? const_i64(L, 0) : desc(L, w->desc_a_lo, w->desc_a_hi);
+	int flags = w->accumulate | w->negate << 1 | w->a_mn << 2 | w->b_mn << 3;
+	CALL(L, "tilecpu_wgmma", NULL, w->d, const_i32(L, w->n), const_i32(L, w->kind), a, da, desc(L, w->desc_b_lo, w->desc_b_hi),
+	     const_i32(L, flags), line(L));
+}
+
+static void cpu_wgmma_fence(Lower *L) { call(L, "tilecpu_wgmma_fence", NULL, 1, (V[]){ self(L) }); }
+static void cpu_wgmma_commit(Lower *L) { call(L, "tilecpu_wgmma_commit", NULL, 1, (V[]){ self(L) }); }
+
+static void cpu_wgmma_wait(Lower *L, int n, int count, V *regs, T type)
+{
+	(void)count;
+	(void)regs;
+	(void)type;
+	CALL(L, "tilecpu_wgmma_wait", NULL, const_i32(L, n), line(L));
+}
+
+static void cpu_ldmatrix(Lower *L, V address, int count, bool trans, V *out)
+{
+	V w = words(L, 4, NULL);
+	CALL(L, "tilecpu_ldmatrix", NULL, w, offset(L, address), const_i32(L, count), const_i32(L, trans), line(L));
+	for (int i = 0; i < count; i++)
+		out[i] = word(L, w, i);
+}
+
+static void cpu_stmatrix(Lower *L, V address, int count, bool trans, V *in)
+{
+	CALL(L, "tilecpu_stmatrix", NULL, offset(L, address), words(L, count, in), const_i32(L, count), const_i32(L, trans), line(L));
+}
+
+static V cpu_movmatrix(Lower *L, V in) { return CALL(L, "tilecpu_movmatrix", L->i32, in, line(L)); }
+
+static void cpu_mma_sync(Lower *L, V d[4], V *a, V *b, unsigned kind)
+{
+	V acc = entry_alloca(L, LLVMArrayType2(L->f32, 4), "d");
+	for (int i = 0; i < 4; i++) {
+		V at = const_i32(L, i);
+		LLVMBuildStore(L->b, LLVMBuildLoad2(L->b, L->f32, d[i], ""), LLVMBuildGEP2(L->b, L->f32, acc, &at, 1, ""));
+	}
+	CALL(L, "tilecpu_mma_sync", NULL, acc, words(L, 4, a), words(L, 2, b), const_i32(L, kind), line(L));
+	for (int i = 0; i < 4; i++) {
+		V at = const_i32(L, i);
+		LLVMBuildStore(L->b, LLVMBuildLoad2(L->b, L->f32, LLVMBuildGEP2(L->b, L->f32, acc, &at, 1, ""), ""), d[i]);
+	}
+}
+
+static void cpu_cluster_sync(Lower *L) { CALL(L, "tilecpu_cluster_sync", NULL, line(L)); }
+static V cpu_clock(Lower *L) { return call(L, "tilecpu_clock", L->i64, 1, (V[]){ self(L) }); }
+
+static void cpu_print(Lower *L, const char *format, int n, V *args, const DType *types)
+{
+	V a = entry_alloca(L, LLVMArrayType2(L->i64, (uint64_t)(n ? n : 1)), "args");
+	for (int i = 0; i < n; i++) {
+		V v = args[i], at = const_i32(L, i);
+		if (dtype_is_float(types[i])) {
+			v = LLVMBuildFPExt(L->b, convert(L, v, types[i], DT_F32), LLVMDoubleTypeInContext(L->cx), "");
+			v = LLVMBuildBitCast(L->b, v, L->i64, "");
+		} else {
+			v = convert(L, v, types[i], DT_I64);
+		}
+		LLVMBuildStore(L->b, v, LLVMBuildGEP2(L->b, L->i64, a, &at, 1, ""));
+	}
+	CALL(L, "tilecpu_print", NULL, text_pointer(L, format), const_i32(L, n), a);
+}
+
+static void cpu_fail(Lower *L, const char *text) { CALL(L, "tilecpu_fail", NULL, text_pointer(L, text), line(L)); }
+
+const TargetOps target_cpu = {
+	.cpu = true, .thread = cpu_thread, .block_idx = cpu_block_idx, .grid_dim = cpu_grid_dim, .cluster_rank = cpu_cluster_rank,
+	.uniform = cpu_uniform, .math = cpu_math, .div_f32 = cpu_div, .enter_role = cpu_enter_role, .setmaxnreg = cpu_setmaxnreg,
+	.shared_written = cpu_shared_written, .mbar_init = cpu_mbar_init, .mbar_init_done = cpu_nothing, .mbar_arrive = cpu_mbar_arrive,
+	.mbar_expect = cpu_mbar_expect, .mbar_wait = cpu_mbar_wait, .tma_load = cpu_tma_load, .tma_store = cpu_tma_store,
+	.bulk_load = cpu_bulk_load, .bulk_store = cpu_bulk_store, .bulk_commit = cpu_bulk_commit, .bulk_wait = cpu_bulk_wait,
+	.cp_async = cpu_cp_async, .cp_async_commit = cpu_cp_async_commit, .cp_async_wait = cpu_cp_async_wait, .fence_async = cpu_fence_async,
+	.bar_sync = cpu_bar_sync, .bar_arrive = cpu_bar_arrive, .syncwarp = cpu_syncwarp, .shfl = cpu_shfl, .wgmma = cpu_wgmma,
+	.wgmma_fence = cpu_wgmma_fence, .wgmma_commit = cpu_wgmma_commit, .wgmma_wait = cpu_wgmma_wait, .ldmatrix = cpu_ldmatrix,
+	.stmatrix = cpu_stmatrix, .movmatrix = cpu_movmatrix, .mma_sync = cpu_mma_sync, .grid_wait = cpu_nothing, .grid_launch = cpu_nothing,
+	.cluster_sync = cpu_cluster_sync, .clock = cpu_clock, .print = cpu_print, .fail = cpu_fail,
+};

@@ -1,0 +1,373 @@
+/* target_nvptx.c - machine operations on sm_90a: NVVM intrinsics where LLVM has them, inline PTX where not. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "compiler/lower/context.h"
+
+#define INTR(L, name, ...) intrinsic(L, name, NULL, 0, (V[]){ __VA_ARGS__ }, (unsigned)(sizeof((V[]){ __VA_ARGS__ }) / sizeof(V)))
+
+static V call0(Lower *L, const char *name) { return intrinsic(L, name, NULL, 0, NULL, 0); }
+
+static void call_attr(Lower *L, V c, const char *name)
+{
+	LLVMAddCallSiteAttribute(c, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(L->cx, LLVMGetEnumAttributeKindForName(name, strlen(name)), 0));
+}
+
+/* Inline PTX with side effects; convergent and unwinding nowhere. */
+static V ptx(Lower *L, const char *text, const char *constraints, T result, V *args, unsigned n)
+{
+	T types[300];
+	for (unsigned i = 0; i < n; i++)
+		types[i] = LLVMTypeOf(args[i]);
+	T ft = LLVMFunctionType(result ? result : L->void_t, types, n, 0);
+	V f = LLVMGetInlineAsm(ft, text, strlen(text), constraints, strlen(constraints), 1, 0, LLVMInlineAsmDialectATT, 0);
+	V c = LLVMBuildCall2(L->b, ft, f, args, n, "");
+	call_attr(L, c, "nounwind");
+	call_attr(L, c, "convergent");
+	return c;
+}
+
+static V word_address(Lower *L, V shared) { return LLVMBuildPtrToInt(L->b, shared, L->i32, ""); }
+
+static V nv_thread(Lower *L) { return call0(L, "llvm.nvvm.read.ptx.sreg.tid.x"); }
+
+static V by_axis(Lower *L, const char *name, int axis)
+{
+	return call0(L, arena_printf(L->arena, "llvm.nvvm.read.ptx.sreg.%s.%c", name, "xyz"[axis]));
+}
+
+static V nv_block_idx(Lower *L, int axis) { return by_axis(L, "ctaid", axis); }
+static V nv_grid_dim(Lower *L, int axis) { return by_axis(L, "nctaid", axis); }
+static V nv_cluster_rank(Lower *L) { return call0(L, "llvm.nvvm.read.ptx.sreg.cluster.ctarank"); }
+
+static V nv_shfl(Lower *L, V v, int mode, V lane)
+{
+	static const char *const names[] = { "idx", "up", "down", "bfly" };
+	return INTR(L, arena_printf(L->arena, "llvm.nvvm.shfl.sync.%s.i32", names[mode]), const_i32(L, -1), v, lane, const_i32(L, mode == 1 ? 0 : 31));
+}
+
+static V nv_uniform(Lower *L, V v) { return nv_shfl(L, v, 0, const_i32(L, 0)); }
+
+static V nv_math(Lower *L, Opcode op, V x)
+{
+	static const struct { Opcode op; const char *text; } table[] = {
+		{ OP_EXP2, "ex2.approx.ftz.f32 $0, $1;" }, { OP_LOG2, "lg2.approx.ftz.f32 $0, $1;" }, { OP_SQRT, "sqrt.approx.ftz.f32 $0, $1;" },
+		{ OP_RSQRT, "rsqrt.approx.ftz.f32 $0, $1;" }, { OP_RCP, "rcp.approx.ftz.f32 $0, $1;" }, { OP_TANH, "tanh.approx.f32 $0, $1;" },
+	};
+	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+		if (table[i].op == op) {
+			T ft = LLVMFunctionType(L->f32, &L->f32, 1, 0);
+			V f = LLVMGetInlineAsm(ft, table[i].text, strlen(table[i].text), "=f,f", 4, 0, 0, LLVMInlineAsmDialectATT, 0);
+			V c = LLVMBuildCall2(L->b, ft, f, &x, 1, "");
+			call_attr(L, c, "nounwind");
+			return c;
+		}
+	return intrinsic(L, op == OP_FLOOR ? "llvm.floor" : "llvm.fabs", &L->f32, 1, &x, 1);
+}
+
+static V nv_div(Lower *L, V a, V b) { return LLVMBuildFMul(L->b, a, nv_math(L, OP_RCP, b), ""); }
+
+static void nv_enter_role(Lower *L, const char *name, V instance) { (void)L; (void)name; (void)instance; }
+
+static void nv_setmaxnreg(Lower *L, int count, bool increase)
+{
+	INTR(L, increase ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32" : "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32", const_i32(L, count));
+}
+
+static void nv_shared_written(Lower *L, V p, unsigned bytes) { (void)L; (void)p; (void)bytes; }
+
+static void nv_mbar_init(Lower *L, V bar, unsigned count)
+{
+	ptx(L, "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}", NULL, (V[]){ word_address(L, bar), const_i32(L, count) }, 2);
+}
+
+static void nv_mbar_init_done(Lower *L) { ptx(L, "fence.mbarrier_init.release.cluster;", "~{memory}", NULL, NULL, 0); }
+
+static void nv_mbar_arrive(Lower *L, V bar, V bytes)
+{
+	if (bytes)
+		ptx(L, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r,~{memory}", NULL, (V[]){ word_address(L, bar), bytes }, 2);
+	else
+		ptx(L, "mbarrier.arrive.shared::cta.b64 _, [$0];", "r,~{memory}", NULL, (V[]){ word_address(L, bar) }, 1);
+}
+
+static void nv_mbar_expect(Lower *L, V bar, V bytes)
+{
+	ptx(L, "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$0], $1;", "r,r,~{memory}", NULL, (V[]){ word_address(L, bar), bytes }, 2);
+}
+
+/* The loop is inside the asm: neither LLVM nor ptxas may unroll it. */
+static void nv_mbar_wait(Lower *L, V bar, V parity)
+{
+	ptx(L, "{\n\t.reg .pred done;\n\tagain:\n\tmbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n\t@done bra ready;\n\tbra again;\n\tready:\n\t}",
+	    "r,r,~{memory}", NULL, (V[]){ word_address(L, bar), parity }, 2);
+}
+
+/* Text "{$a, $b, ...}" of n operands from a. */
+static int put_list(char *s, int a, int n)
+{
+	int len = sprintf(s, "{");
+	for (int i = 0; i < n; i++)
+		len += sprintf(s + len, "%s$%d", i ? ", " : "", a + i);
+	return len + sprintf(s + len, "}");
+}
+
+static void nv_tma_load(Lower *L, V map, int rank, V dst, V bar, V *coord)
+{
+	char text[256], cons[64] = "r,l,r";
+	int n = sprintf(text, "cp.async.bulk.tensor.%dd.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1, ", rank);
+	n += put_list(text + n, 3, rank);
+	sprintf(text + n, "], [$2];");
+	V args[8] = { word_address(L, dst), LLVMBuildPtrToInt(L->b, map, L->i64, ""), word_address(L, bar) };
+	for (int i = 0; i < rank; i++) {
+		args[3 + i] = coord[i];
+		strcat(cons, ",r");
+	}
+	strcat(cons, ",~{memory}");
+	ptx(L, text, cons, NULL, args, (unsigned)(3 + rank));
+}
+
+static void nv_tma_store(Lower *L, V map, int rank, V src, V *coord, bool add)
+{
+	char text[256], cons[64] = "r,l";
+	int n = sprintf(text, "cp.%sasync.bulk.tensor.%dd.global.shared::cta%s.bulk_group [$1, ", add ? "reduce." : "", rank, add ? ".add.tile" : "");
+	n += put_list(text + n, 2, rank);
+	sprintf(text + n, "], [$0];");
+	V args[8] = { word_address(L, src), LLVMBuildPtrToInt(L->b, map, L->i64, "") };
+	for (int i = 0; i < rank; i++) {
+		args[2 + i] = coord[i];
+		strcat(cons, ",r");
+	}
+	strcat(cons, ",~{memory}");
+	ptx(L, text, cons, NULL, args, (unsigned)(2 + rank));
+}
+
+static void nv_bulk_load(Lower *L, V dst, V src, V bytes, V bar)
+{
+	ptx(L, "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];", "r,l,r,r,~{memory}", NULL,
+	    (V[]){ word_address(L, dst), LLVMBuildPtrToInt(L->b, src, L->i64, ""), bytes, word_address(L, bar) }, 4);
+}
+
+static void nv_bulk_store(Lower *L, V dst, V src, V bytes)
+{
+	ptx(L, "cp.async.bulk.global.shared::cta.bulk_group [$0], [$1], $2;", "l,r,r,~{memory}", NULL,
+	    (V[]){ LLVMBuildPtrToInt(L->b, dst, L->i64, ""), word_address(L, src), bytes }, 3);
+}
+
+static void nv_bulk_commit(Lower *L) { ptx(L, "cp.async.bulk.commit_group;", "~{memory}", NULL, NULL, 0); }
+
+static void nv_bulk_wait(Lower *L, int n, bool read)
+{
+	ptx(L, arena_printf(L->arena, "cp.async.bulk.wait_group%s %d;", read ? ".read" : "", n), "~{memory}", NULL, NULL, 0);
+}
+
+static void nv_cp_async(Lower *L, V dst, V src, unsigned bytes, V valid)
+{
+	ptx(L, arena_printf(L->arena, "cp.async.%s.shared.global [$0], [$1], %u, $2;", bytes == 16 ? "cg" : "ca", bytes), "r,l,r,~{memory}", NULL,
+	    (V[]){ word_address(L, dst), LLVMBuildPtrToInt(L->b, src, L->i64, ""), valid }, 3);
+}
+
+static void nv_cp_async_commit(Lower *L) { ptx(L, "cp.async.commit_group;", "~{memory}", NULL, NULL, 0); }
+static void nv_cp_async_wait(Lower *L, int n) { ptx(L, arena_printf(L->arena, "cp.async.wait_group %d;", n), "~{memory}", NULL, NULL, 0); }
+static void nv_fence_async(Lower *L) { ptx(L, "fence.proxy.async.shared::cta;", "~{memory}", NULL, NULL, 0); }
+
+static void nv_bar_sync(Lower *L, V id, unsigned threads)
+{
+	ptx(L, arena_printf(L->arena, "bar.sync $0, %u;", threads), "r,~{memory}", NULL, (V[]){ id }, 1);
+}
+
+static void nv_bar_arrive(Lower *L, V id, unsigned threads)
+{
+	ptx(L, arena_printf(L->arena, "bar.arrive $0, %u;", threads), "r,~{memory}", NULL, (V[]){ id }, 1);
+}
+
+static void nv_syncwarp(Lower *L) { ptx(L, "bar.warp.sync 0xffffffff;", "~{memory}", NULL, NULL, 0); }
+
+/* ---- products ---- */
+
+static V descriptor(Lower *L, V lo, uint32_t hi)
+{
+	return LLVMBuildOr(L->b, LLVMBuildZExt(L->b, lo, L->i64, ""), const_i64(L, (int64_t)((uint64_t)hi << 32)), "");
+}
+
+static V register_at(Lower *L, V first, int i)
+{
+	V at = const_i32(L, i);
+	return LLVMBuildGEP2(L->b, L->f32, first, &at, 1, "");
+}
+
+/* "=f" outputs, then inputs tied to them when the accumulator is read: LLVM keeps them in place. */
+static void nv_wgmma(Lower *L, const Wgmma *w)
+{
+	static const char *const kinds[] = { "bf16", "f16", "tf32" };
+	unsigned nd = w->n / 2, n = 0;
+	char *text = arena_alloc(L->arena, 2048, 1), *cons = arena_alloc(L->arena, 2048, 1);
+	int t = sprintf(text, "wgmma.mma_async.sync.aligned.m64n%uk%d.f32.%s.%s ", w->n, w->kind == 2 ? 8 : 16, kinds[w->kind], kinds[w->kind]);
+	int c = 0;
+	V args[140];
+	T elems[128];
+	t += put_list(text + t, 0, (int)nd);
+	for (unsigned i = 0; i < nd; i++) {
+		elems[i] = L->f32;
+		c += sprintf(cons + c, "%s=f", i ? "," : "");
+	}
+	for (unsigned i = 0; w->accumulate && i < nd; i++) {
+		args[n++] = LLVMBuildLoad2(L->b, L->f32, register_at(L, w->d, (int)i), "");
+		c += sprintf(cons + c, ",%u", i);
+	}
+	int next = (int)(nd + n);
+	if (w->a[0]) {
+		t += sprintf(text + t, ", ");
+		t += put_list(text + t, next, 4);
+		next += 4;
+		for (int i = 0; i < 4; i++)
+			args[n++] = w->a[i];
+		c += sprintf(cons + c, ",r,r,r,r");
+	} else {
+		t += sprintf(text + t, ", $%d", next++);
+		args[n++] = descriptor(L, w->desc_a_lo, w->desc_a_hi);
+		c += sprintf(cons + c, ",l");
+	}
+	t += sprintf(text + t, ", $%d, %d, %d, 1", next, w->accumulate, w->negate ? -1 : 1);
+	args[n++] = descriptor(L, w->desc_b_lo, w->desc_b_hi);
+	if (w->kind != 2 && !w->a[0])
+		t += sprintf(text + t, ", %d", w->a_mn);
+	if (w->kind != 2)
+		t += sprintf(text + t, ", %d", w->b_mn);
+	sprintf(text + t, ";");
+	sprintf(cons + c, ",l,~{memory}");
+	V r = ptx(L, text, cons, LLVMStructTypeInContext(L->cx, elems, nd, 0), args, n);
+	for (unsigned i = 0; i < nd; i++)
+		LLVMBuildStore(L->b, LLVMBuildExtractValue(L->b, r, i, ""), register_at(L, w->d, (int)i));
+}
+
+static void nv_wgmma_fence(Lower *L) { ptx(L, "wgmma.fence.sync.aligned;", "~{memory}", NULL, NULL, 0); }
+static void nv_wgmma_commit(Lower *L) { ptx(L, "wgmma.commit_group.sync.aligned;", "~{memory}", NULL, NULL, 0); }
+
+/* Ties the finished accumulators to the wait, so that no reader can move above it. */
+static void nv_wgmma_wait(Lower *L, int n, int count, V *regs, T type)
+{
+	const char *text = arena_printf(L->arena, "wgmma.wait_group.sync.aligned %d;", n);
+	if (count == 0) {
+		ptx(L, text, "~{memory}", NULL, NULL, 0);
+		return;
+	}
+	for (int first = 0; first < count; first += 128) {
+		int k = count - first < 128 ? count - first : 128, c = 0;
+		char *cons = arena_alloc(L->arena, 2048, 1);
+		V args[128];
+		T elems[128];
+		for (int i = 0; i < k; i++) {
+			c += sprintf(cons + c, "%s=f", i ? "," : "");
+			elems[i] = type;
+			args[i] = LLVMBuildLoad2(L->b, type, regs[first + i], "");
+		}
+		for (int i = 0; i < k; i++)
+			c += sprintf(cons + c, ",%d", i);
+		sprintf(cons + c, ",~{memory}");
+		V r = ptx(L, first == 0 ? text : "", cons, k == 1 ? type : LLVMStructTypeInContext(L->cx, elems, (unsigned)k, 0), args, (unsigned)k);
+		for (int i = 0; i < k; i++)
+			LLVMBuildStore(L->b, k == 1 ? r : LLVMBuildExtractValue(L->b, r, (unsigned)i, ""), regs[first + i]);
+	}
+}
+
+static void nv_ldmatrix(Lower *L, V address, int count, bool trans, V *out)
+{
+	char text[160], cons[64] = "";
+	int n = sprintf(text, "ldmatrix.sync.aligned.m8n8.x%d%s.shared.b16 ", count, trans ? ".trans" : "");
+	n += put_list(text + n, 0, count);
+	sprintf(text + n, ", [$%d];", count);
+	T elems[4] = { L->i32, L->i32, L->i32, L->i32 };
+	for (int i = 0; i < count; i++)
+		strcat(cons, "=r,");
+	strcat(cons, "r,~{memory}");
+	V r = ptx(L, text, cons, LLVMStructTypeInContext(L->cx, elems, (unsigned)count, 0), (V[]){ word_address(L, address) }, 1);
+	for (int i = 0; i < count; i++)
+		out[i] = LLVMBuildExtractValue(L->b, r, (unsigned)i, "");
+}
+
+static void nv_stmatrix(Lower *L, V address, int count, bool trans, V *in)
+{
+	char text[160], cons[64] = "r";
+	int n = sprintf(text, "stmatrix.sync.aligned.m8n8.x%d%s.shared.b16 [$0], ", count, trans ? ".trans" : "");
+	n += put_list(text + n, 1, count);
+	sprintf(text + n, ";");
+	V args[5] = { word_address(L, address) };
+	for (int i = 0; i < count; i++) {
+		args[1 + i] = in[i];
+		strcat(cons, ",r");
+	}
+	strcat(cons, ",~{memory}");
+	ptx(L, text, cons, NULL, args, (unsigned)(1 + count));
+}
+
+static V nv_movmatrix(Lower *L, V in) { return ptx(L, "movmatrix.sync.aligned.m8n8.trans.b16 $0, $1;", "=r,r", L->i32, &in, 1); }
+
+static void nv_mma_sync(Lower *L, V d[4], V *a, V *b, unsigned kind)
+{
+	const char *text = arena_printf(L->arena, "mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 {$0,$1,$2,$3}, {$8,$9,$10,$11}, {$12,$13}, {$4,$5,$6,$7};",
+	                                kind == 1 ? "f16" : "bf16", kind == 1 ? "f16" : "bf16");
+	V args[10];
+	T elems[4] = { L->f32, L->f32, L->f32, L->f32 };
+	for (int i = 0; i < 4; i++) {
+		args[i] = LLVMBuildLoad2(L->b, L->f32, d[i], "");
+		args[4 + i] = a[i];
+	}
+	args[8] = b[0];
+	args[9] = b[1];
+	V r = ptx(L, text, "=f,=f,=f,=f,0,1,2,3,r,r,r,r,r,r", LLVMStructTypeInContext(L->cx, elems, 4, 0), args, 10);
+	for (int i = 0; i < 4; i++)
+		LLVMBuildStore(L->b, LLVMBuildExtractValue(L->b, r, (unsigned)i, ""), d[i]);
+}
+
+static void nv_grid_wait(Lower *L) { ptx(L, "griddepcontrol.wait;", "~{memory}", NULL, NULL, 0); }
+static void nv_grid_launch(Lower *L) { ptx(L, "griddepcontrol.launch_dependents;", "~{memory}", NULL, NULL, 0); }
+
+static void nv_cluster_sync(Lower *L)
+{
+	ptx(L, "barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;", "~{memory}", NULL, NULL, 0);
+}
+
+static V nv_clock(Lower *L) { return ptx(L, "mov.u64 $0, %clock64;", "=l,~{memory}", L->i64, NULL, 0); }
+
+static void nv_print(Lower *L, const char *format, int n, V *args, const DType *types)
+{
+	T elems[16];
+	V vals[16];
+	for (int i = 0; i < n; i++) {
+		bool f = dtype_is_float(types[i]);
+		vals[i] = convert(L, args[i], types[i], f ? DT_F32 : DT_I64);
+		if (f)
+			vals[i] = LLVMBuildFPExt(L->b, vals[i], LLVMDoubleTypeInContext(L->cx), "");
+		elems[i] = LLVMTypeOf(vals[i]);
+	}
+	T st = LLVMStructTypeInContext(L->cx, elems, (unsigned)n, 0);
+	V buf = entry_alloca(L, n ? st : L->i64, "args");
+	for (int i = 0; i < n; i++)
+		LLVMBuildStore(L->b, vals[i], LLVMBuildStructGEP2(L->b, st, buf, (unsigned)i, ""));
+	T ft = LLVMFunctionType(L->i32, (T[]){ L->ptr, L->ptr }, 2, 0);
+	V f = LLVMGetNamedFunction(L->module, "vprintf");
+	if (!f)
+		f = LLVMAddFunction(L->module, "vprintf", ft);
+	LLVMBuildCall2(L->b, ft, f, (V[]){ LLVMBuildGlobalStringPtr(L->b, format, "format"), buf }, 2, "");
+}
+
+static void nv_fail(Lower *L, const char *text)
+{
+	nv_print(L, arena_printf(L->arena, "line %u: %s\n", L->line, text), 0, NULL, NULL);
+	ptx(L, "trap;", "~{memory}", NULL, NULL, 0);
+}
+
+const TargetOps target_nvptx = {
+	.thread = nv_thread, .block_idx = nv_block_idx, .grid_dim = nv_grid_dim, .cluster_rank = nv_cluster_rank, .uniform = nv_uniform,
+	.math = nv_math, .div_f32 = nv_div, .enter_role = nv_enter_role, .setmaxnreg = nv_setmaxnreg, .shared_written = nv_shared_written,
+	.mbar_init = nv_mbar_init, .mbar_init_done = nv_mbar_init_done, .mbar_arrive = nv_mbar_arrive, .mbar_expect = nv_mbar_expect,
+	.mbar_wait = nv_mbar_wait, .tma_load = nv_tma_load, .tma_store = nv_tma_store, .bulk_load = nv_bulk_load, .bulk_store = nv_bulk_store,
+	.bulk_commit = nv_bulk_commit, .bulk_wait = nv_bulk_wait, .cp_async = nv_cp_async, .cp_async_commit = nv_cp_async_commit,
+	.cp_async_wait = nv_cp_async_wait, .fence_async = nv_fence_async, .bar_sync = nv_bar_sync, .bar_arrive = nv_bar_arrive,
+	.syncwarp = nv_syncwarp, .shfl = nv_shfl, .wgmma = nv_wgmma, .wgmma_fence = nv_wgmma_fence, .wgmma_commit = nv_wgmma_commit,
+	.wgmma_wait = nv_wgmma_wait, .ldmatrix = nv_ldmatrix, .stmatrix = nv_stmatrix, .movmatrix = nv_movmatrix, .mma_sync = nv_mma_sync,
+	.grid_wait = nv_grid_wait, .grid_launch = nv_grid_launch, .cluster_sync = nv_cluster_sync, .clock = nv_clock, .print = nv_print,
+	.fail = nv_fail,
+};

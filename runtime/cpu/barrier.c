@@ -1,0 +1,80 @@
+/* barrier.c - named barriers of a CTA and the barrier of a cluster. */
+#include "runtime/cpu/cta.h"
+
+static NamedBarrier *barrier_at(Thread *t, uint32_t id, uint32_t threads, uint32_t line)
+{
+	NamedBarrier *b;
+
+	if (id >= NAMED_BARRIERS)
+		report_fail(t, line, "barrier %u: there are %d", id, NAMED_BARRIERS);
+	b = &t->cta->barriers[id];
+	if (threads == 0 || threads > t->cta->worker->nthreads)
+		report_fail(t, line, "barrier %u for %u threads in a CTA of %u", id, threads, t->cta->worker->nthreads);
+	if (b->arrived && b->threads != threads)
+		report_fail(t, line, "barrier %u for %u threads, while those of line %u gather for %u", id, threads, b->line, b->threads);
+	b->threads = threads;
+	b->line = line;
+	return b;
+}
+
+/* Whether t was the last. */
+static bool arrive(Thread *t, NamedBarrier *b)
+{
+	sync_release(t, &b->sync);
+	if (++b->arrived < b->threads)
+		return false;
+	b->arrived = 0;
+	schedule_wake_list(&b->waiters);
+	return true;
+}
+
+static void gather(Thread *t, NamedBarrier *b, WaitKind kind, uint32_t id, uint32_t line)
+{
+	t->wait = kind;
+	t->wait_object = id;
+	t->wait_line = line;
+	t->next = b->waiters;
+	b->waiters = t;
+	schedule_block(t);
+}
+
+void tilecpu_bar_sync(TileCpuThread *t, uint32_t id, uint32_t threads, uint32_t line)
+{
+	Thread *self = thread_of(t);
+	NamedBarrier *b = barrier_at(self, id, threads, line);
+
+	if (!arrive(self, b))
+		gather(self, b, WAIT_BARRIER, id, line);
+	sync_acquire(self, &b->sync);
+}
+
+void tilecpu_bar_arrive(TileCpuThread *t, uint32_t id, uint32_t threads, uint32_t line)
+{
+	Thread *self = thread_of(t);
+
+	arrive(self, barrier_at(self, id, threads, line));
+}
+
+/* ---- clusters: all threads that have not ended ---- */
+
+bool cluster_settle(Worker *k)
+{
+	if (!k->cluster.arrived || k->cluster.arrived < k->live)
+		return false;
+	k->cluster.arrived = 0;
+	schedule_wake_list(&k->cluster.waiters);
+	return true;
+}
+
+void tilecpu_cluster_sync(TileCpuThread *t, uint32_t line)
+{
+	Thread *self = thread_of(t);
+	Worker *k = self->cta->worker;
+
+	/* stores are followed within each CTA: nobody reads another's shared memory */
+	sync_release(self, &self->cta->cluster_sync);
+	k->cluster.arrived++;
+	if (!cluster_settle(k))
+		gather(self, &k->cluster, WAIT_CLUSTER, 0, line);
+	sync_acquire(self, &self->cta->cluster_sync);
+}

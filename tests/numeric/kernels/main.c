@@ -1,0 +1,141 @@
+/* Runs kernels on $TILE_TEST_DEVICE and compares them with references in double precision.
+ *
+ *     test_numeric [FILTER]      only tests whose name matches, with * and ? */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/numeric/kernels/numeric.h"
+
+enum { MAX_CASES = 256, MAX_MODULES = 16, GUARD = 4096 };
+
+static tilert_device *device;
+static struct { char name[64]; tilert_module *module; } modules[MAX_MODULES];
+
+static const char *device_name(void)
+{
+	const char *name = getenv("TILE_TEST_DEVICE");
+	return name && *name ? name : "cpu";
+}
+
+void numeric_ok(tilert_status s, const char *text, const char *call, const char *file, int line)
+{
+	if (s == TILERT_OK)
+		return;
+	print_error("%s: %s: %s\n", call, tilert_status_name(s), text);
+	_fail(file, line);
+}
+
+tilert_device *numeric_device(void)
+{
+	return device;
+}
+
+bool numeric_on_cpu(void)
+{
+	return strcmp(device_name(), "cpu") == 0;
+}
+
+tilert_module *numeric_module(const char *name)
+{
+	const char *folder = getenv("TILE_TEST_MODULES");
+	char path[1024];
+	size_t i = 0;
+	for (; i < MAX_MODULES && modules[i].module; i++) {
+		if (strcmp(modules[i].name, name) == 0)
+			return modules[i].module;
+	}
+	assert_true(i < MAX_MODULES);
+	snprintf(path, sizeof path, "%s/%s", folder ? folder : NUMERIC_MODULES, name);
+	OK(tilert_module_open(device, path, &modules[i].module));
+	snprintf(modules[i].name, sizeof modules[i].name, "%s", name);
+	return modules[i].module;
+}
+
+void *memory(size_t bytes)
+{
+	void *p = malloc(bytes ? bytes : 1);
+	assert_non_null(p);
+	return p;
+}
+
+void buffer_poison(Buffer b)
+{
+	OK(tilert_memset(device, b.p, 0xff, b.bytes + GUARD, NULL));
+	OK(tilert_stream_sync(device, NULL));
+}
+
+Buffer buffer_poisoned(size_t bytes)
+{
+	Buffer b = { 0, bytes };
+	OK(tilert_alloc(device, bytes + GUARD, &b.p));
+	buffer_poison(b);
+	return b;
+}
+
+Buffer buffer_of(const void *data, size_t bytes)
+{
+	Buffer b = buffer_poisoned(bytes);
+	if (bytes)
+		OK(tilert_upload(device, b.p, data, bytes));
+	return b;
+}
+
+void *buffer_take(Buffer b)
+{
+	unsigned char *data = memory(b.bytes + GUARD);
+	OK(tilert_download(device, data, b.p, b.bytes + GUARD));
+	for (size_t i = b.bytes; i < b.bytes + GUARD; i++) {
+		if (data[i] != 0xff)
+			fail_msg("byte %zu of a buffer of %zu was written", i, b.bytes);
+	}
+	return data;
+}
+
+void buffer_free(Buffer b)
+{
+	if (b.p)
+		OK(tilert_free(device, b.p));
+}
+
+tilert_arg tensor_arg(const char *name, Buffer b, tilert_dtype dtype, int rank, const int64_t *extents)
+{
+	tilert_arg a = { .name = name, .kind = TILERT_ARG_TENSOR, .tensor = { .data = b.p, .dtype = dtype, .rank = rank } };
+	memcpy(a.tensor.extents, extents, (size_t)rank * sizeof *extents);
+	return a;
+}
+
+static void run_case(void **state)
+{
+	const NumericCase *c = *state;
+	c->run(c->spec);
+}
+
+static void close_device(void)
+{
+	for (size_t i = 0; i < MAX_MODULES; i++)
+		tilert_module_close(modules[i].module);
+	tilert_device_close(device);
+}
+
+int main(int argc, char **argv)
+{
+	static NumericCase cases[MAX_CASES];
+	static struct CMUnitTest tests[MAX_CASES];
+	size_t n = 0;
+
+	if (tilert_device_open(device_name(), &device) != TILERT_OK) {
+		fprintf(stderr, "TILE_TEST_DEVICE=%s: %s\n", device_name(), tilert_last_error());
+		return 1;
+	}
+	n += vector_add_cases(cases + n);
+	n += gemm_cases(cases + n);
+	n += kda_cases(cases + n);
+	for (size_t i = 0; i < n; i++)
+		tests[i] = (struct CMUnitTest){ .name = cases[i].name, .test_func = run_case, .initial_state = &cases[i] };
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	int failed = _cmocka_run_group_tests("numeric", tests, n, NULL, NULL);
+	close_device();
+	return failed != 0;
+}

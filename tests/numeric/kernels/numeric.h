@@ -1,0 +1,45 @@
+/* numeric.h - what the numeric tests share: the device they run on ($TILE_TEST_DEVICE, default cpu), buffers, modules. */
+#ifndef TILE_TESTS_NUMERIC_H
+#define TILE_TESTS_NUMERIC_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdbool.h>
+#include <tilert/tilert.h>
+
+/* Fails the test with the runtime's text. */
+#define OK(call) numeric_ok((call), tilert_last_error(), #call, __FILE__, __LINE__)
+void numeric_ok(tilert_status s, const char *text, const char *call, const char *file, int line);
+
+tilert_device *numeric_device(void);
+bool numeric_on_cpu(void);
+/* Opened once and kept; `name` is a file of $TILE_TEST_MODULES (default: where the build put the examples' modules). */
+tilert_module *numeric_module(const char *name);
+
+/* Device memory with a guard of NaN bytes (0xff) behind it. */
+typedef struct Buffer { tilert_ptr p; size_t bytes; } Buffer;
+Buffer buffer_of(const void *data, size_t bytes);  /* the data uploaded */
+Buffer buffer_poisoned(size_t bytes);              /* all NaN */
+void buffer_poison(Buffer b);
+/* Downloads to memory to be freed; fails the test when the guard was written. */
+void *buffer_take(Buffer b);
+void buffer_free(Buffer b);
+
+tilert_arg tensor_arg(const char *name, Buffer b, tilert_dtype dtype, int rank, const int64_t *extents);
+
+/* malloc that fails the test. */
+void *memory(size_t bytes);
+
+/* One test of a family: run(case) with this name. */
+typedef struct NumericCase { char name[96]; void (*run)(const void *spec); const void *spec; } NumericCase;
+
+/* The cases of each family; returns how many were added to `out`. */
+size_t vector_add_cases(NumericCase *out);
+size_t gemm_cases(NumericCase *out);
+size_t kda_cases(NumericCase *out);
+
+#endif
