@@ -104,7 +104,7 @@ typedef struct ConstSlot { Value *value; int64_t i; double f; } ConstSlot;
 typedef struct DimSlot { struct DimSlot *next; int order; Value *value; } DimSlot;
 typedef struct Loaded { struct Loaded *next; const char *path; } Loaded;
 
-enum { MAX_UNROLL = 4096, MAX_CALL_DEPTH = 64, MAX_TILE_RANK = 5, MAX_VALUES = 1 << 20 };
+enum { MAX_UNROLL = 4096, MAX_CALL_DEPTH = 64, MAX_TILE_RANK = 5, MAX_VALUES = 1 << 20, MAX_STATEMENTS = 1 << 21 };
 
 struct Elab {
 	Arena *a;
@@ -119,6 +119,7 @@ struct Elab {
 	Scope *globals, *scope;
 	int ndims;
 	Frame *frame;
+	int statements;
 	bool hopeless; /* too deep or too big: what follows is not expanded */
 
 	/* the kernel at hand */

@@ -155,7 +155,7 @@ static bool unroll_once(Elab *E, const Stmt *s, Sym *i)
 	exec(E, s->body);
 	scope_pop(E, scope);
 	/* The same errors again in every copy would help nobody. */
-	return diags_error_count(E->d) == errors && unroll_step(E, s, i);
+	return diags_error_count(E->d) == errors && !E->hopeless && unroll_step(E, s, i);
 }
 
 static void unroll(Elab *E, const Stmt *s)

@@ -215,8 +215,9 @@ static void exec_block(Elab *E, const Stmt *s)
 
 static bool too_big(Elab *E, const Stmt *s)
 {
-	if (!E->hopeless && E->t->next_id > MAX_VALUES) {
-		elab_error(E, s->loc, E_LIMIT, "the program expands into more than %d operations", MAX_VALUES);
+	bool big = E->t->next_id > MAX_VALUES || ++E->statements > MAX_STATEMENTS;
+	if (!E->hopeless && big) {
+		elab_error(E, s->loc, E_LIMIT, "the program expands into too many statements");
 		E->hopeless = true;
 	}
 	return E->hopeless;

@@ -90,6 +90,7 @@ static void finish_stores(Thread *t, uint32_t end, bool read_only)
 
 		if (s->group < end) {
 			read_store(t, s);
+			s->waited = true;
 			if (!read_only || !s->late_write) {
 				write_store(t, s);
 				continue;
@@ -113,9 +114,8 @@ static void issue_store(Thread *t, const Transfer *x, bool reduce, uint32_t line
 	t->stores = grow(t->stores, t->nstores, &t->stores_size, sizeof *t->stores);
 	s = &t->stores[t->nstores++];
 	*s = (Store){ .x = *x, .reduce = reduce, .group = t->store_groups, .line = line };
-	s->late_read = random_below(k, 3) != 0;
 	s->late_write = random_below(k, 2);
-	if (!s->late_read)
+	if (random_below(k, 3) == 0)
 		read_store(t, s);
 }
 
@@ -164,7 +164,8 @@ static void do_copy(Thread *t, const CpAsync *c)
 {
 	uint8_t *to = t->cta->smem + c->dst;
 
-	memcpy(to, c->src, c->valid);
+	if (c->valid)
+		memcpy(to, c->src, c->valid);
 	memset(to + c->valid, 0, c->bytes - c->valid);
 }
 
@@ -223,9 +224,8 @@ void tilecpu_cp_async_wait(TileCpuThread *t, uint32_t n)
 void async_thread_end(Thread *t)
 {
 	for (uint32_t i = 0; i < t->nstores; i++)
-		if (!t->stores[i].staged || t->stores[i].late_read)
-			if (!t->stores[i].staged)
-				report_fail(t, t->stores[i].line, "the role ends while the store of this line has yet to read shared memory: a store_wait is missing");
+		if (!t->stores[i].waited)
+			report_fail(t, t->stores[i].line, "the role ends while the store of this line may have yet to read shared memory: a store_wait is missing");
 	for (uint32_t i = 0; i < t->nstores; i++)
 		write_store(t, &t->stores[i]);
 	t->nstores = 0;

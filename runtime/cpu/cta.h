@@ -72,7 +72,8 @@ typedef struct Store {
 	Transfer x;
 	uint8_t *staged; /* what was read from shared memory; NULL: not yet */
 	uint32_t group, line;
-	bool reduce, late_read, late_write;
+	bool reduce, late_write;
+	bool waited; /* a wait has covered at least its read */
 } Store;
 
 typedef struct CpAsync {

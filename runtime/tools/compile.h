@@ -1,0 +1,12 @@
+/* compile.h - runs tilec on a .tile file. */
+#ifndef TILE_TOOLS_COMPILE_H
+#define TILE_TOOLS_COMPILE_H
+
+#include <stddef.h>
+
+#include "tilert/tilert.h"
+
+/* Compiles into a temporary file and opens that; d may be NULL.  Leaves the program when tilec fails. */
+tilert_module *compile_and_open(tilert_device *d, const char *path, const char *const *flags, size_t n_flags);
+
+#endif

@@ -1,0 +1,22 @@
+/* element.h - elements of tensors and of .npy files as doubles. */
+#ifndef TILE_TOOLS_ELEMENT_H
+#define TILE_TOOLS_ELEMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/tools/npy.h"
+#include "tilert/tilert.h"
+
+double element_get(tilert_dtype t, const void *data, size_t i);
+void element_set(tilert_dtype t, void *data, size_t i, double v); /* integers: truncated, kept in range */
+bool element_is_integer(tilert_dtype t); /* bool included */
+
+/* Element i of the file; u2 is raw bits when `as` is bf16. */
+double element_get_npy(const Npy *n, size_t i, tilert_dtype as);
+/* The file's elements as `t`: the same type, or f4 and u2 for bf16.  False: the type does not fit. */
+bool element_from_npy(const Npy *n, tilert_dtype t, void *out);
+/* The .npy type for `t`; bf16 becomes f4. */
+void element_npy_type(tilert_dtype t, char *kind, unsigned *item_bytes);
+
+#endif

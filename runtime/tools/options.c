@@ -1,0 +1,220 @@
+/* options.c - the command line of tilerun: one table, from which --help is printed too. */
+#include "runtime/tools/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/tools/tool.h"
+#include "tilert/tilert.h"
+
+typedef enum OptionId {
+	OPT_KERNEL, OPT_ARG, OPT_DIM, OPT_SCALAR, OPT_OUT, OPT_DEVICE, OPT_TIME, OPT_COMPARE, OPT_TOL, OPT_SEED,
+	OPT_DEFINE, OPT_INCLUDE, OPT_LIST, OPT_HELP, OPT_VERSION
+} OptionId;
+
+typedef struct OptionRow {
+	OptionId id;
+	const char *name, *value /* NULL: takes none */, *help;
+} OptionRow;
+
+static const OptionRow rows[] = {
+	{ OPT_KERNEL, "--kernel", "NAME", "the kernel; may be left out when the module has one" },
+	{ OPT_ARG, "--arg", "T=SOURCE", "a tensor: FILE.npy, or rand, randn, zeros, ones or uniform(LO,HI), each\n"
+	                                "with an optional shape such as randn(2,T,64)" },
+	{ OPT_DIM, "--dim", "T=1024", "a dim, for shapes and for dims that no tensor has" },
+	{ OPT_SCALAR, "--scalar", "S=0.5", "a scalar parameter" },
+	{ OPT_OUT, "--out", "T=FILE.npy", "writes a tensor after the run (bf16 as f4)" },
+	{ OPT_DEVICE, "--device", "DEVICE", "cpu (default), cuda or cuda:N" },
+	{ OPT_COMPARE, "--compare", "T=FILE.npy", "compares a tensor with a file; exit code 1 when it differs" },
+	{ OPT_TOL, "--tol", "X", "largest RMS of the difference over RMS of the file (default 1e-2)" },
+	{ OPT_TIME, "--time", "[N]", "times N more launches (default 20; cpu 3)" },
+	{ OPT_SEED, "--seed", "S", "of random tensors and of the CPU device's scheduling (default 1)" },
+	{ OPT_DEFINE, "-D", "NAME=V", "passed to tilec" },
+	{ OPT_INCLUDE, "-I", "DIR", "passed to tilec" },
+	{ OPT_LIST, "--list", NULL, "lists the kernels and their parameters, and runs nothing" },
+	{ OPT_HELP, "--help", NULL, "this text" },
+	{ OPT_VERSION, "--version", NULL, "the version" },
+};
+
+static void print_help(void)
+{
+	printf("usage: tilerun FILE [options]\n\n"
+	       "Runs a kernel once.  FILE is a module (tilec --emit=module), or a .tile file, which tilec compiles first.\n"
+	       "Outputs that are not given start as NaN.  Without --out a summary of the outputs is printed.\n\n"
+	       "  tilerun add.tile --arg x=rand --arg y=rand --dim N=1000 --out z=z.npy\n"
+	       "  tilerun kda.tmod --kernel kda_fwd --arg q=q.npy --compare o=ref.npy --tol 1e-2 --device cuda --time\n\n");
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		char left[40];
+		snprintf(left, sizeof left, "%s %s", rows[i].name, rows[i].value ? rows[i].value : "");
+		printf("  %-22s", left);
+		for (const char *p = rows[i].help; *p; p++) {
+			putchar(*p);
+			if (*p == '\n')
+				printf("%24s", "");
+		}
+		putchar('\n');
+	}
+	printf("\nExit codes: 0 fine, 1 a comparison failed, 2 wrong usage, 3 the run failed.\n");
+}
+
+/* ---- values ---- */
+
+static void add_pair(NameValues *list, const char *option, const char *text)
+{
+	const char *equals = strchr(text, '=');
+
+	if (!equals || equals == text || !equals[1])
+		tool_die(EXIT_USAGE, "%s %s: expected NAME=VALUE", option, text);
+	char *name = tool_copy(text, (size_t)(equals - text));
+	if (options_find(list, name) && strcmp(option, "--out"))
+		tool_die(EXIT_USAGE, "%s: %s is given twice", option, name);
+	list->items = tool_grow(list->items, list->count + 1, sizeof *list->items);
+	list->items[list->count++] = (NameValue){ name, equals + 1 };
+}
+
+static double parse_tolerance(const char *text)
+{
+	char *end;
+	double v = strtod(text, &end);
+
+	if (end == text || *end || !(v >= 0))
+		tool_die(EXIT_USAGE, "--tol %s: expected a number of at least 0", text);
+	return v;
+}
+
+static uint64_t parse_unsigned(const char *option, const char *text, uint64_t low, uint64_t high)
+{
+	char *end;
+
+	errno = 0;
+	unsigned long long v = strtoull(text, &end, 0);
+	if (!isdigit((unsigned char)text[0]) || *end || errno || v < low || v > high)
+		tool_die(EXIT_USAGE, "%s %s: expected a number in %llu..%llu", option, text, (unsigned long long)low,
+		         (unsigned long long)high);
+	return v;
+}
+
+static void add_compiler_flag(Options *o, const char *flag, const char *value)
+{
+	o->compiler_flags = tool_grow(o->compiler_flags, o->n_compiler_flags + 2, sizeof *o->compiler_flags);
+	o->compiler_flags[o->n_compiler_flags++] = flag;
+	o->compiler_flags[o->n_compiler_flags++] = value;
+}
+
+static void apply(Options *o, const OptionRow *row, const char *value)
+{
+	switch (row->id) {
+	case OPT_KERNEL: o->kernel = value; break;
+	case OPT_ARG: add_pair(&o->args, row->name, value); break;
+	case OPT_DIM: add_pair(&o->dims, row->name, value); break;
+	case OPT_SCALAR: add_pair(&o->scalars, row->name, value); break;
+	case OPT_OUT: add_pair(&o->outs, row->name, value); break;
+	case OPT_DEVICE: o->device = value; break;
+	case OPT_COMPARE: add_pair(&o->compares, row->name, value); break;
+	case OPT_TOL: o->tolerance = parse_tolerance(value); break;
+	case OPT_SEED: o->seed = parse_unsigned(row->name, value, 0, UINT64_MAX); break;
+	case OPT_DEFINE:
+	case OPT_INCLUDE: add_compiler_flag(o, row->name, value); break;
+	case OPT_LIST: o->list = true; break;
+	case OPT_TIME:
+		o->time = true;
+		if (value)
+			o->repeats = (unsigned)parse_unsigned(row->name, value, 1, 1000000);
+		break;
+	case OPT_HELP:
+		print_help();
+		exit(fflush(stdout) ? EXIT_RUN : EXIT_OK);
+	case OPT_VERSION:
+		printf("tilerun %s\n", tilert_version());
+		exit(fflush(stdout) ? EXIT_RUN : EXIT_OK);
+	}
+}
+
+/* ---- the line ---- */
+
+/* "--name", "--name=value", "-Dvalue"; *value is the attached value or NULL. */
+static const OptionRow *find_row(const char *word, const char **value)
+{
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		size_t n = strlen(rows[i].name);
+		*value = NULL;
+		if (!strcmp(word, rows[i].name))
+			return &rows[i];
+		if (strncmp(word, rows[i].name, n))
+			continue;
+		bool is_short = n == 2;
+		if (is_short || word[n] == '=') {
+			*value = word + n + !is_short;
+			return &rows[i];
+		}
+	}
+	return NULL;
+}
+
+static bool is_number(const char *text)
+{
+	return text && *text && strspn(text, "0123456789") == strlen(text);
+}
+
+/* Handles argv[i]; returns the index of the next word. */
+static int parse_word(Options *o, int argc, char **argv, int i)
+{
+	const char *word = argv[i++], *value;
+
+	if (word[0] != '-') {
+		if (o->file)
+			tool_die(EXIT_USAGE, "two files, %s and %s", o->file, word);
+		o->file = word;
+		return i;
+	}
+	const OptionRow *row = find_row(!strcmp(word, "-h") ? "--help" : word, &value);
+	if (!row)
+		tool_die(EXIT_USAGE, "unknown option %s; tilerun --help lists them", word);
+	if (value && !row->value)
+		tool_die(EXIT_USAGE, "%s takes no value", row->name);
+	bool is_optional = row->id == OPT_TIME;
+	if (!value && row->value && i < argc && (!is_optional || is_number(argv[i])))
+		value = argv[i++];
+	if (!value && row->value && !is_optional)
+		tool_die(EXIT_USAGE, "%s needs a value: %s", row->name, row->value);
+	apply(o, row, value);
+	return i;
+}
+
+void options_parse(Options *o, int argc, char **argv)
+{
+	*o = (Options){ .device = "cpu", .tolerance = 1e-2, .seed = 1 };
+	for (int i = 1; i < argc;)
+		i = parse_word(o, argc, argv, i);
+	if (!o->file)
+		tool_die(EXIT_USAGE, "no file; tilerun --help says what to give");
+}
+
+const char *options_find(const NameValues *list, const char *name)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		if (!strcmp(list->items[i].name, name))
+			return list->items[i].value;
+	}
+	return NULL;
+}
+
+static void free_pairs(NameValues *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		free(list->items[i].name);
+	free(list->items);
+}
+
+void options_free(Options *o)
+{
+	free_pairs(&o->args);
+	free_pairs(&o->dims);
+	free_pairs(&o->scalars);
+	free_pairs(&o->outs);
+	free_pairs(&o->compares);
+	free(o->compiler_flags);
+}

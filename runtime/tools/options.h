@@ -1,0 +1,35 @@
+/* options.h - the command line of tilerun. */
+#ifndef TILE_TOOLS_OPTIONS_H
+#define TILE_TOOLS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct NameValue {
+	char *name;
+	const char *value;
+} NameValue;
+
+typedef struct NameValues {
+	NameValue *items;
+	size_t count;
+} NameValues;
+
+typedef struct Options {
+	const char *file, *kernel, *device;
+	NameValues args, dims, scalars, outs, compares;
+	const char **compiler_flags; /* -D NAME=v and -I DIR, for tilec */
+	size_t n_compiler_flags;
+	double tolerance;
+	uint64_t seed;
+	bool list, time;
+	unsigned repeats; /* 0: the device's default */
+} Options;
+
+/* Leaves the program for --help, --version and mistakes. */
+void options_parse(Options *o, int argc, char **argv);
+void options_free(Options *o);
+const char *options_find(const NameValues *list, const char *name); /* the value, or NULL */
+
+#endif

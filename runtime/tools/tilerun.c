@@ -1,0 +1,198 @@
+/* tilerun.c - runs one kernel of a module from the command line. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/tools/compare.h"
+#include "runtime/tools/compile.h"
+#include "runtime/tools/options.h"
+#include "runtime/tools/run.h"
+#include "runtime/tools/tool.h"
+#include "tilert/tilert.h"
+
+static bool is_source(const char *path)
+{
+	size_t n = strlen(path);
+
+	return n > 5 && !strcmp(path + n - 5, ".tile");
+}
+
+static tilert_module *open_module(tilert_device *d, const Options *o)
+{
+	tilert_module *m;
+
+	if (is_source(o->file))
+		return compile_and_open(d, o->file, o->compiler_flags, o->n_compiler_flags);
+	if (o->n_compiler_flags)
+		tool_die(EXIT_USAGE, "%s is for .tile files, and %s is compiled", o->compiler_flags[0], o->file);
+	run_check(tilert_module_open(d, o->file, &m));
+	return m;
+}
+
+/* ---- --list ---- */
+
+static void list_param(const tilert_param *p)
+{
+	static const char *const direction[] = { "", "in", "out", "inout" };
+
+	if (p->kind == TILERT_ARG_TENSOR)
+		printf("  %s%s %s %s%s\n", p->optional ? "optional " : "", direction[p->direction & 3],
+		       tilert_dtype_name(p->dtype), p->name, p->shape);
+	else if (p->kind == TILERT_ARG_DIM)
+		printf("  dim %s\n", p->name);
+	else
+		printf("  %s %s\n", tilert_dtype_name(p->dtype), p->name);
+}
+
+static void list(tilert_module *m)
+{
+	tilert_kernel *k;
+
+	for (size_t i = 0; (k = tilert_module_kernel_at(m, i)); i++) {
+		tilert_kernel_info info;
+		run_check(tilert_kernel_get_info(k, &info));
+		printf("kernel %s: %u threads", tilert_kernel_name(k), info.threads);
+		if (info.cluster > 1)
+			printf(", clusters of %u", info.cluster);
+		printf(", %u bytes of shared memory, %u registers\n", info.smem_bytes, info.registers);
+		for (size_t j = 0; j < tilert_kernel_param_count(k); j++) {
+			tilert_param p;
+			run_check(tilert_kernel_param(k, j, &p));
+			list_param(&p);
+		}
+	}
+}
+
+/* ---- progress ---- */
+
+typedef struct Progress {
+	const char *kernel;
+	struct timespec last; /* when the line was printed */
+	bool shown;
+} Progress;
+
+/* A line on the terminal, at most twice a second and not in the first half second. */
+static void show_progress(void *user, uint64_t done, uint64_t all)
+{
+	Progress *p = user;
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	double seconds = (double)(now.tv_sec - p->last.tv_sec) + 1e-9 * (double)(now.tv_nsec - p->last.tv_nsec);
+	if (seconds < 0.5)
+		return;
+	p->last = now;
+	p->shown = true;
+	fprintf(stderr, "\r%s: %llu of %llu blocks, %.0f%% ", p->kernel, (unsigned long long)done,
+	        (unsigned long long)all, all ? 100.0 * (double)done / (double)all : 100.0);
+	fflush(stderr);
+}
+
+static void clear_progress(Progress *p)
+{
+	if (p->shown)
+		fprintf(stderr, "\r\033[K");
+	p->shown = false;
+}
+
+static void set_up_cpu(tilert_device *d, const Options *o, Progress *p)
+{
+	run_check(tilert_cpu_configure(d, o->seed, 0));
+	clock_gettime(CLOCK_MONOTONIC, &p->last);
+	if (isatty(STDERR_FILENO))
+		run_check(tilert_cpu_set_progress(d, show_progress, p));
+}
+
+/* ---- the run ---- */
+
+static tilert_kernel *choose_kernel(tilert_module *m, const char *name)
+{
+	tilert_kernel *k = tilert_module_kernel_at(m, 0);
+
+	if (name)
+		run_check(tilert_module_kernel(m, name, &k));
+	else if (tilert_module_kernel_count(m) > 1)
+		tool_die(EXIT_USAGE, "the module has %zu kernels: choose one with --kernel (--list shows them)",
+		         tilert_module_kernel_count(m));
+	return k;
+}
+
+/* Writes, compares and describes the outputs; true when all comparisons were within the tolerance. */
+static bool report(Run *r)
+{
+	const Options *o = r->o;
+	bool ok = true;
+
+	for (size_t i = 0; i < o->outs.count; i++)
+		tensor_write(run_find_output(r, "--out", o->outs.items[i].name), o->outs.items[i].value);
+	for (size_t i = 0; i < r->n_tensors && o->outs.count == 0; i++) {
+		if ((r->directions[i] & 2) && r->tensors[i].data)
+			print_summary(&r->tensors[i]);
+	}
+	for (size_t i = 0; i < o->compares.count; i++) {
+		const NameValue *c = &o->compares.items[i];
+		ok &= compare_with_file(run_find_output(r, "--compare", c->name), c->value, o->tolerance);
+	}
+	return ok;
+}
+
+static bool run(Run *r, Progress *progress)
+{
+	tilert_prepared *p;
+
+	run_build_arguments(r);
+	run_upload(r);
+	run_check(tilert_prepare(r->kernel, r->args, r->n_args, &p));
+	tilert_status s = tilert_prepared_launch(p, NULL);
+	clear_progress(progress);
+	run_check(s);
+	run_download(r);
+	bool ok = report(r);
+	if (r->o->time)
+		run_time(r, p);
+	clear_progress(progress);
+	tilert_prepared_destroy(p);
+	return ok;
+}
+
+static tilert_device *open_device(const Options *o, Progress *progress)
+{
+	tilert_device_info info;
+	tilert_device *d;
+	tilert_status s = tilert_device_open(o->device, &d);
+
+	if (s)
+		tool_die(s == TILERT_EINVAL ? EXIT_USAGE : EXIT_RUN, "%s", tilert_last_error());
+	run_check(tilert_device_get_info(d, &info));
+	if (!info.is_cuda)
+		set_up_cpu(d, o, progress);
+	return d;
+}
+
+int main(int argc, char **argv)
+{
+	Options o;
+	Progress progress = { .kernel = "" };
+	bool ok = true;
+
+	options_parse(&o, argc, argv);
+	tilert_device *d = o.list ? NULL : open_device(&o, &progress);
+	tilert_module *m = open_module(d, &o);
+	if (o.list) {
+		list(m);
+	} else {
+		Run r = { .o = &o, .device = d, .kernel = choose_kernel(m, o.kernel) };
+		progress.kernel = tilert_kernel_name(r.kernel);
+		ok = run(&r, &progress);
+		run_free(&r);
+	}
+	tilert_module_close(m);
+	tilert_device_close(d);
+	options_free(&o);
+	if (fflush(stdout) || ferror(stdout))
+		tool_die(EXIT_RUN, "standard output could not be written");
+	return ok ? EXIT_OK : EXIT_MISMATCH;
+}
