@@ -40,6 +40,52 @@ static const char *c_type(DType t)
 	}
 }
 
+static const Value *uncast(const Value *v)
+{
+	while (v->def && v->def->code == OP_CAST)
+		v = v->def->args[0];
+	return v;
+}
+
+static bool same_value(const Value *a, const Value *b)
+{
+	int64_t m, n;
+	a = uncast(a);
+	b = uncast(b);
+	return a == b || (value_const_int(a, &m) && value_const_int(b, &n) && m == n);
+}
+
+/* Whether `v` is a * b. */
+static bool is_product(const Value *v, const Value *a, const Value *b)
+{
+	int64_t m, n, k;
+	if (value_const_int(a, &m) && value_const_int(b, &n))
+		return value_const_int(v, &k) && k == m * n;
+	if (value_const_int(a, &m) && m == 1)
+		return same_value(v, b);
+	const Op *op = uncast(v)->def;
+	if (!op || op->code != OP_MUL)
+		return false;
+	const Value *x = op->args[0], *y = op->args[1];
+	return (same_value(x, a) && same_value(y, b)) || (same_value(x, b) && same_value(y, a));
+}
+
+/* Row-major without gaps, as far as can be seen. */
+static bool contiguous(const Op *tensor)
+{
+	int last = tensor->result->type.rank - 1;
+	int64_t n;
+	if (!tensor_stride(tensor, 0))
+		return true;
+	if (!value_const_int(tensor_stride(tensor, last), &n) || n != 1)
+		return false;
+	for (int i = 0; i < last; i++) {
+		if (!is_product(tensor_stride(tensor, i), tensor_stride(tensor, i + 1), tensor_extent(tensor, i + 1)))
+			return false;
+	}
+	return true;
+}
+
 /* "in bf16 q[B][T][128], strides (e0, e1, e2)" */
 static void put_tensor_text(Arena *a, const Op *op, Buffer *out)
 {
@@ -49,10 +95,11 @@ static void put_tensor_text(Arena *a, const Op *op, Buffer *out)
 		dtype_name(type->dtype), name_of(op));
 	for (int i = 0; i < type->rank; i++)
 		buffer_put(out, "[%s]", host_infix(a, tensor_extent(op, i)));
-	for (int i = 0; i < type->rank && tensor_stride(op, 0); i++)
+	if (contiguous(op))
+		return;
+	for (int i = 0; i < type->rank; i++)
 		buffer_put(out, "%s%s", i ? ", " : ", strides (", host_infix(a, tensor_stride(op, i)));
-	if (tensor_stride(op, 0))
-		buffer_put(out, ")");
+	buffer_put(out, ")");
 }
 
 static void put_doc(Arena *a, const Op *kernel, Buffer *out)

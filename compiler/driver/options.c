@@ -134,7 +134,8 @@ static const char *unknown_option(Arena *a, const char *s)
 	const char *names[ROWS];
 	for (unsigned i = 0; i < ROWS; i++)
 		names[i] = rows[i].text;
-	const char *near = nearest_name(s, names, ROWS);
+	size_t n = strcspn(s, "=");
+	const char *near = nearest_name(arena_strndup(a, s, s[n] ? n + 1 : n), names, ROWS);
 	return near ? arena_printf(a, "unknown option '%s'; did you mean '%s'?", s, near)
 		: arena_printf(a, "unknown option '%s'; see tilec --help", s);
 }

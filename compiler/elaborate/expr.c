@@ -81,12 +81,13 @@ static Ev eval_arm(Elab *E, Arm arm)
 	return arm.e ? eval(E, arm.e) : arm.given;
 }
 
-static Ev masked_arm(Elab *E, Arm arm, Ev c)
+/* The arm where c is `when`; what it reads is read only there. */
+static Ev masked_arm(Elab *E, Arm arm, Ev c, bool when)
 {
-	if (!arm.e)
-		return arm.given;
+	if (!arm.e || expr_is_pure(E, arm.e))
+		return eval_arm(E, arm);
 	Value *saved = E->mask;
-	E->mask = mask_and(E, arm.e->loc, saved, c);
+	E->mask = mask_and(E, arm.e->loc, saved, when ? c : ev_unary(E, arm.e->loc, UN_NOT, c));
 	Ev r = eval(E, arm.e);
 	E->mask = saved;
 	return r;
@@ -142,14 +143,7 @@ static Ev choose(Elab *E, Loc loc, Ev c, Arm a, Arm b)
 	bool pure = (!a.e || expr_is_pure(E, a.e)) && (!b.e || expr_is_pure(E, b.e));
 	if (!pure && !E->parallel)
 		return branch_choice(E, loc, c, a, b);
-	Ev x, y;
-	if (pure) {
-		x = eval_arm(E, a);
-		y = eval_arm(E, b);
-	} else {
-		x = masked_arm(E, a, c);
-		y = masked_arm(E, b, ev_unary(E, loc, UN_NOT, c));
-	}
+	Ev x = masked_arm(E, a, c, true), y = masked_arm(E, b, c, false);
 	return ev_select(E, loc, c, x, y);
 }
 

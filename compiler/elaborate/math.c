@@ -122,10 +122,11 @@ static Ev expand_sigmoid(Elab *E, Loc loc, Ev x)
 	return op1(E, loc, OP_RCP, op2(E, loc, OP_ADD, e, real(1)));
 }
 
-/* exp(n) for n <= 0 within 1e-7: what n * log2(e) loses to rounding is put back. */
+/* exp(n) for n <= 0 within 1e-7: what n * log2(e) loses to rounding is put back.  Below -88 it is 0 in f32. */
 static Ev exact_exp(Elab *E, Loc loc, Ev n)
 {
 	double high = round_float(DT_F32, LOG2E);
+	n = op2(E, loc, OP_MAX, n, real(-88)); /* infinities would become NaN */
 	Ev t = op2(E, loc, OP_MUL, n, real(high));
 	Ev lost = op3(E, loc, OP_FMA, n, real(high), op1(E, loc, OP_NEG, t));
 	lost = op3(E, loc, OP_FMA, n, real(LOG2E - high), lost);

@@ -86,7 +86,7 @@ Sym *sym_define_ev(Elab *E, Loc loc, const char *name, Ev ev, const char *fixed)
 
 void report_unknown(Elab *E, Loc loc, const char *name, bool call)
 {
-	const char *candidates[MAX_CANDIDATES];
+	const char *candidates[MAX_CANDIDATES] = { NULL };
 	unsigned n = call ? builtin_names(candidates, MAX_CANDIDATES / 2) : 0;
 	for (const Scope *s = E->scope; s; s = s->parent)
 		for (const Sym *y = s->syms; y && n < MAX_CANDIDATES; y = y->next)

@@ -116,6 +116,7 @@ typedef struct Rendezvous {
 	const void *in[WARP], *in2[WARP];
 	void *out[WARP];
 	uint32_t word[WARP];
+	uint8_t from[WARP];
 } Rendezvous;
 
 struct Warp {

@@ -20,11 +20,17 @@ typedef struct Accumulator {
 	uint8_t part[WARPGROUP];
 } Accumulator;
 
-typedef struct Product {
-	Accumulator *acc;
+/* What all threads of the warpgroup pass alike. */
+typedef struct Issue {
 	uint64_t desc_a, desc_b;
-	uint32_t n, kind, flags, line, issued;
+	uint32_t n, kind, flags, line;
 	bool from_registers;
+} Issue;
+
+typedef struct Product {
+	Issue x;
+	Accumulator *acc;
+	uint32_t issued; /* threads */
 	uint32_t a[WARPGROUP][4];
 } Product;
 
@@ -193,12 +199,12 @@ static void a_from_registers(const Product *p, float *out)
 			float *at = row + r % 2 * 8 * MAX_K;
 			uint32_t word = p->a[i][r];
 
-			if (p->kind == TILE_CPU_TF32) {
+			if (p->x.kind == TILE_CPU_TF32) {
 				at[r / 2 * 4 + i % 4] = widen_tf32(word);
 				continue;
 			}
-			at[r / 2 * 8 + i % 4 * 2] = widen16(p->kind, (uint16_t)word);
-			at[r / 2 * 8 + i % 4 * 2 + 1] = widen16(p->kind, (uint16_t)(word >> 16));
+			at[r / 2 * 8 + i % 4 * 2] = widen16(p->x.kind, (uint16_t)word);
+			at[r / 2 * 8 + i % 4 * 2 + 1] = widen16(p->x.kind, (uint16_t)(word >> 16));
 		}
 	}
 }
@@ -206,18 +212,18 @@ static void a_from_registers(const Product *p, float *out)
 static void execute(Cta *c, const Product *p)
 {
 	float *a = c->worker->product_scratch, *b = a + M * MAX_K;
-	Operand oa = operand_decode(p->desc_a, p->flags & A_MN), ob = operand_decode(p->desc_b, p->flags & B_MN);
+	Operand oa = operand_decode(p->x.desc_a, p->x.flags & A_MN), ob = operand_decode(p->x.desc_b, p->x.flags & B_MN);
 
-	if (p->from_registers)
+	if (p->x.from_registers)
 		a_from_registers(p, a);
 	else
-		operand_load_rows(&oa, c->smem, p->kind, M, a);
-	for (uint32_t i = 0; p->flags & NEGATE_A && i < M * MAX_K; i++)
+		operand_load_rows(&oa, c->smem, p->x.kind, M, a);
+	for (uint32_t i = 0; p->x.flags & NEGATE_A && i < M * MAX_K; i++)
 		a[i] = -a[i];
-	operand_load_columns(&ob, c->smem, p->kind, p->n, b, p->acc->ld);
-	if (!(p->flags & ADD))
+	operand_load_columns(&ob, c->smem, p->x.kind, p->x.n, b, p->acc->ld);
+	if (!(p->x.flags & ADD))
 		memset(p->acc->m, 0, sizeof(float) * M * p->acc->ld);
-	product_add(p->acc->m, a, b, depth(p->kind), p->acc->ld);
+	product_add(p->acc->m, a, b, depth(p->x.kind), p->acc->ld);
 }
 
 static void execute_until(Cta *c, ProductQueue *q, uint32_t end)
@@ -255,7 +261,7 @@ static void check_operand(Thread *t, uint64_t desc, bool mn, uint32_t rows, uint
 	}
 }
 
-static void check_shape(Thread *t, const Product *p)
+static void check_shape(Thread *t, const Issue *p)
 {
 	if (p->n < 8 || p->n > MAX_N || p->n % 8)
 		report_fail(t, p->line, "wgmma with n = %u", p->n);
@@ -266,7 +272,7 @@ static void check_shape(Thread *t, const Product *p)
 }
 
 /* The registers in flight that the thread continues, or new ones. */
-static Accumulator *choose_accumulator(ProductQueue *q, Thread *t, const Product *p, const float *d)
+static Accumulator *choose_accumulator(ProductQueue *q, Thread *t, const Issue *p, const float *d)
 {
 	uint32_t i = member(t);
 
@@ -282,14 +288,14 @@ static Accumulator *choose_accumulator(ProductQueue *q, Thread *t, const Product
 	return new_accumulator(q, t, p->n, p->line);
 }
 
-static void check_same(Thread *t, const Product *p, const Product *x)
+static void check_same(Thread *t, const Issue *p, const Issue *x)
 {
 	if (p->n != x->n || p->kind != x->kind || p->flags != x->flags || p->from_registers != x->from_registers
 		|| p->desc_b != x->desc_b || (!p->from_registers && p->desc_a != x->desc_a))
 		report_fail(t, x->line, "the threads of a warpgroup issue different wgmmas: this one and that of line %u", p->line);
 }
 
-static Product *new_product(ProductQueue *q, Thread *t, const Product *x, const float *d)
+static Product *new_product(ProductQueue *q, Thread *t, const Issue *x, const float *d)
 {
 	Product *p;
 
@@ -297,7 +303,8 @@ static Product *new_product(ProductQueue *q, Thread *t, const Product *x, const 
 	if (q->tail - q->done >= q->size)
 		grow_ring(q);
 	p = product_at(q, q->tail);
-	*p = *x;
+	p->x = *x;
+	p->issued = 0;
 	p->acc = choose_accumulator(q, t, x, d);
 	p->acc->end = ++q->tail;
 	p->acc->line = x->line;
@@ -329,9 +336,9 @@ static void wake_waiters(ProductQueue *q)
 /* All threads have issued the next product. */
 static void completed(ProductQueue *q, Thread *t, const Product *p)
 {
-	if (!p->from_registers)
-		check_operand(t, p->desc_a, p->flags & A_MN, M, p->line);
-	check_operand(t, p->desc_b, p->flags & B_MN, p->n, p->line);
+	if (!p->x.from_registers)
+		check_operand(t, p->x.desc_a, p->x.flags & A_MN, M, p->x.line);
+	check_operand(t, p->x.desc_b, p->x.flags & B_MN, p->x.n, p->x.line);
 	q->complete++;
 	/* the operands are read some time between here and the wait */
 	if (random_below(t->cta->worker, 2))
@@ -346,29 +353,21 @@ static void take_part(Thread *t, const Product *p, float *d, bool add)
 	if (p->acc->part[i] == PART_NONE)
 		join(p->acc, i, d, add);
 	else if (p->acc->d[i] != d)
-		report_fail(t, p->line, "the threads of a warpgroup use different registers in the wgmma of this line");
+		report_fail(t, p->x.line, "the threads of a warpgroup use different registers in the wgmma of this line");
 }
 
 void tilecpu_wgmma(TileCpuThread *t, float *d, uint32_t n, uint32_t kind, const uint32_t *a, uint64_t desc_a, uint64_t desc_b, uint32_t flags, uint32_t line)
 {
 	Thread *self = thread_of(t);
 	ProductQueue *q = queue_of(self, line);
-	Product x, *p;
+	Issue x = { .desc_a = desc_a, .desc_b = desc_b, .n = n, .kind = kind, .flags = flags, .line = line, .from_registers = a != NULL };
+	Product *p;
 
-	x.acc = NULL;
-	x.desc_a = desc_a;
-	x.desc_b = desc_b;
-	x.n = n;
-	x.kind = kind;
-	x.flags = flags;
-	x.line = line;
-	x.issued = 0;
-	x.from_registers = a != NULL;
 	if (self->products == q->tail) {
 		p = new_product(q, self, &x, d);
 	} else {
 		p = product_at(q, self->products);
-		check_same(self, p, &x);
+		check_same(self, &p->x, &x);
 	}
 	self->products++;
 	take_part(self, p, d, flags & ADD);

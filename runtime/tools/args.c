@@ -183,7 +183,7 @@ static void generate(HostTensor *t, const Source *from, uint64_t seed)
 	uint64_t state = seed_for(t->name, seed);
 	bool is_integer = element_is_integer(t->dtype);
 
-	if (is_integer && (from->kind == SRC_NORMAL || (from->kind == SRC_UNIFORM && from->high <= 1)))
+	if (is_integer && (from->kind == SRC_NORMAL || (from->kind == SRC_UNIFORM && from->low == 0 && from->high == 1)))
 		tool_die(EXIT_USAGE, "--arg %s: %s has integers; use uniform(LO,HI), zeros or ones", t->name, t->name);
 	for (size_t i = 0; i < t->count; i++) {
 		double v = from->kind == SRC_ONES      ? 1

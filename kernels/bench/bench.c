@@ -1,0 +1,187 @@
+/* Times kernels on a GPU.  Correctness comes first: what is wrong is not timed, and makes the exit status 1.
+ *
+ *     bench [--csv FILE] [--modules DIR] [gemm] [kda] [gdn_k2] [launch] */
+#include "kernels/bench/bench.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+void bench_check(tilert_status s, const char *text, const char *what)
+{
+	if (s == TILERT_OK)
+		return;
+	fflush(stdout);
+	fprintf(stderr, "%s: %s: %s\n", what, tilert_status_name(s), text);
+	exit(1);
+}
+
+void *bench_memory(size_t bytes)
+{
+	void *p = malloc(bytes ? bytes : 1);
+	if (!p) {
+		fprintf(stderr, "no memory for %zu bytes\n", bytes);
+		exit(1);
+	}
+	return p;
+}
+
+tilert_module *bench_module(Bench *b, const char *name)
+{
+	char path[1024];
+	tilert_module *m;
+	snprintf(path, sizeof path, "%s/%s", b->modules, name);
+	tilert_status s = tilert_module_open(b->device, path, &m);
+	if (s == TILERT_ENOENT)
+		return NULL;
+	bench_check(s, tilert_last_error(), path);
+	return m;
+}
+
+static double elapsed(Bench *b, void (*launch)(void *), void *arg, int n, tilert_event *begin, tilert_event *end)
+{
+	float ms;
+	(void)b;
+	CHECK(tilert_event_record(begin, NULL));
+	for (int i = 0; i < n; i++)
+		launch(arg);
+	CHECK(tilert_event_record(end, NULL));
+	CHECK(tilert_event_elapsed(begin, end, &ms));
+	return (double)ms / n;
+}
+
+static int ascending(const void *x, const void *y)
+{
+	double a = *(const double *)x, b = *(const double *)y;
+	return (a > b) - (a < b);
+}
+
+double bench_time(Bench *b, void (*launch)(void *), void *arg)
+{
+	enum { ROUNDS = 9 };
+	double ms[ROUNDS];
+	tilert_event *begin, *end;
+	CHECK(tilert_event_create(b->device, &begin));
+	CHECK(tilert_event_create(b->device, &end));
+	elapsed(b, launch, arg, 3, begin, end);
+	double once = elapsed(b, launch, arg, 5, begin, end);
+	int n = once > 0 ? (int)(20 / once) : 200; /* 20 ms between two events */
+	n = n < 5 ? 5 : n > 400 ? 400 : n;
+	for (int i = 0; i < ROUNDS; i++)
+		ms[i] = elapsed(b, launch, arg, n, begin, end);
+	qsort(ms, ROUNDS, sizeof ms[0], ascending);
+	tilert_event_destroy(begin);
+	tilert_event_destroy(end);
+	return ms[ROUNDS / 2];
+}
+
+static void launch_prepared(void *p)
+{
+	CHECK(tilert_prepared_launch(p, NULL));
+}
+
+double bench_time_prepared(Bench *b, tilert_prepared *p)
+{
+	return bench_time(b, launch_prepared, p);
+}
+
+void bench_row(Bench *b, const char *what, const char *shape, double ms, double rate, const char *unit, double error)
+{
+	printf("%-22s %-30s %9.2f us %8.0f %-14s error %.1e\n", what, shape, 1e3 * ms, rate, unit, error);
+	fflush(stdout);
+	if (b->csv) {
+		fprintf(b->csv, "\"%s\",%s,\"%s\",%.2f,%.1f,%s,%.2e\n", b->info.name, what, shape, 1e3 * ms, rate, unit, error);
+		fflush(b->csv);
+	}
+}
+
+void bench_refuse(Bench *b, const char *what, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	printf("%-22s NOT TIMED: ", what);
+	vprintf(format, args);
+	putchar('\n');
+	fflush(stdout);
+	va_end(args);
+	b->failures++;
+}
+
+tilert_ptr bench_poisoned(Bench *b, size_t bytes)
+{
+	tilert_ptr p;
+	CHECK(tilert_alloc(b->device, bytes, &p));
+	CHECK(tilert_memset(b->device, p, 0xff, bytes, NULL));
+	CHECK(tilert_stream_sync(b->device, NULL));
+	return p;
+}
+
+tilert_ptr bench_periodic(Bench *b, const void *data, size_t period, size_t bytes)
+{
+	tilert_ptr p;
+	CHECK(tilert_alloc(b->device, bytes, &p));
+	for (size_t at = 0; at < bytes; at += period)
+		CHECK(tilert_upload(b->device, p + at, data, bytes - at < period ? bytes - at : period));
+	return p;
+}
+
+void bench_free(Bench *b, tilert_ptr p)
+{
+	CHECK(tilert_free(b->device, p));
+}
+
+tilert_arg bench_tensor(const char *name, tilert_ptr p, tilert_dtype dtype, int rank, const int64_t *extents)
+{
+	tilert_arg a = { .name = name, .kind = TILERT_ARG_TENSOR, .tensor = { .data = p, .dtype = dtype, .rank = rank } };
+	memcpy(a.tensor.extents, extents, (size_t)rank * sizeof *extents);
+	return a;
+}
+
+static const struct { const char *name; void (*run)(Bench *); } sections[] = {
+	{ "gemm", bench_gemm }, { "kda", bench_kda }, { "gdn_k2", bench_gdn_k2 }, { "launch", bench_launch },
+};
+enum { SECTIONS = sizeof sections / sizeof sections[0] };
+
+static int usage(void)
+{
+	fputs("usage: bench [--csv FILE] [--modules DIR] [gemm] [kda] [gdn_k2] [launch]\n", stderr);
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	Bench b = { .modules = BENCH_MODULES };
+	bool wanted[SECTIONS] = { false }, all = true;
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--csv") == 0 && i + 1 < argc) {
+			b.csv = fopen(argv[++i], "a");
+			if (!b.csv) {
+				perror(argv[i]);
+				return 1;
+			}
+			continue;
+		}
+		if (strcmp(argv[i], "--modules") == 0 && i + 1 < argc) {
+			b.modules = argv[++i];
+			continue;
+		}
+		int s = 0;
+		while (s < SECTIONS && strcmp(argv[i], sections[s].name) != 0)
+			s++;
+		if (s == SECTIONS)
+			return usage();
+		wanted[s] = true;
+		all = false;
+	}
+	CHECK(tilert_device_open("cuda", &b.device));
+	CHECK(tilert_device_get_info(b.device, &b.info));
+	printf("%s, %d SMs\n", b.info.name, b.info.sm_count);
+	for (int s = 0; s < SECTIONS; s++) {
+		if (all || wanted[s])
+			sections[s].run(&b);
+	}
+	if (b.csv)
+		fclose(b.csv);
+	tilert_device_close(b.device);
+	return b.failures != 0;
+}

@@ -1,0 +1,171 @@
+/* The KDA forward, and its first kernel alone. */
+#include <stdlib.h>
+#include <string.h>
+#include <tilekern/kda.h>
+
+#include "kernels/bench/bench.h"
+#include "kernels/common/accuracy.h"
+#include "kernels/kda/input.h"
+
+/* Large inputs repeat this many vectors; a prime, so that no wrong index lands on the same values. */
+enum { PERIOD = 65521, RECORD_BYTES = 12800, CHUNK_TILES = 6 };
+
+typedef struct Shape { int64_t batch, tokens, heads; } Shape;
+
+#define CHECK_KDA(call) bench_check((call), tilekern_last_error(), #call)
+
+typedef struct Problem {
+	Shape s;
+	KdaInput source; /* PERIOD vectors */
+	tilekern_kda_params p;
+} Problem;
+
+static size_t vectors(Shape s) { return (size_t)(s.batch * s.tokens * s.heads); }
+
+static void make_problem(Bench *b, Problem *q, Shape s, KdaGates gates, bool gate_bf16)
+{
+	KdaInputSpec spec = { .batch = 1, .tokens = PERIOD, .heads = 1, .gates = gates, .gate_bf16 = gate_bf16, .seed = 11 };
+	size_t n = vectors(s) * KDA_DIM, period = (size_t)PERIOD * KDA_DIM;
+	*q = (Problem){ .s = s, .p = TILEKERN_KDA_PARAMS_INIT };
+	if (!kda_input_make(&q->source, &spec))
+		bench_check(TILERT_ENOMEM, "host memory", "kda_input_make");
+	q->p.batch = s.batch;
+	q->p.tokens = s.tokens;
+	q->p.heads = s.heads;
+	q->p.gate_dtype = gate_bf16 ? TILERT_BF16 : TILERT_F32;
+	CHECK_KDA(tilekern_kda_workspace_bytes(&q->p, &q->p.workspace_bytes));
+	q->p.q = bench_periodic(b, q->source.q16, period * 2, n * 2);
+	q->p.k = bench_periodic(b, q->source.k16, period * 2, n * 2);
+	q->p.v = bench_periodic(b, q->source.v16, period * 2, n * 2);
+	q->p.g = gate_bf16 ? bench_periodic(b, q->source.gates16, period * 2, n * 2) : bench_periodic(b, q->source.g, period * 4, n * 4);
+	q->p.beta = bench_periodic(b, q->source.beta, (size_t)PERIOD * 4, vectors(s) * 4);
+	q->p.o = bench_poisoned(b, n * 2);
+	q->p.final_state = bench_poisoned(b, (size_t)(s.batch * s.heads) * KDA_DIM * KDA_DIM * 4);
+	q->p.workspace = bench_poisoned(b, q->p.workspace_bytes);
+}
+
+static void free_problem(Bench *b, Problem *q)
+{
+	const tilert_ptr all[] = { q->p.q, q->p.k, q->p.v, q->p.g, q->p.beta, q->p.o, q->p.final_state, q->p.workspace };
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		bench_free(b, all[i]);
+	kda_input_free(&q->source);
+}
+
+/* One sequence and head against the recurrence; the larger of the errors of o and of the final state. */
+static double head_error(Bench *b, const Problem *q, const uint16_t *o, int64_t sequence, int64_t head)
+{
+	int64_t T = q->s.tokens, H = q->s.heads;
+	size_t row = KDA_DIM * sizeof(float), n = (size_t)T * KDA_DIM, state_n = KDA_DIM * KDA_DIM;
+	float *in[4], *beta = bench_memory((size_t)T * 4), *ht = bench_memory(state_n * 4);
+	const float *from[4] = { q->source.q, q->source.k, q->source.v, q->source.g };
+	uint16_t *got = bench_memory(n * 2);
+	double *ref_o = bench_memory(n * 8), *ref_state = bench_memory(state_n * 8);
+	for (int i = 0; i < 4; i++)
+		in[i] = bench_memory(n * 4);
+	for (int64_t t = 0; t < T; t++) {
+		int64_t at = (sequence * T + t) * H + head;
+		for (int i = 0; i < 4; i++)
+			memcpy(in[i] + t * KDA_DIM, from[i] + at % PERIOD * KDA_DIM, row);
+		beta[t] = q->source.beta[at % PERIOD];
+		memcpy(got + t * KDA_DIM, o + at * KDA_DIM, KDA_DIM * 2);
+	}
+	KdaReference ref = { .batch = 1, .tokens = T, .heads = 1, .key_dim = KDA_DIM, .value_dim = KDA_DIM, .q = in[0], .k = in[1], .v = in[2],
+		.g = in[3], .beta = beta };
+	kda_reference(&ref, ref_o, ref_state);
+	CHECK(tilert_download(b->device, ht, q->p.final_state + (tilert_ptr)((size_t)(sequence * H + head) * state_n * 4), state_n * 4));
+	Accuracy of_o = accuracy_of_bf16(ref_o, got, (AccuracyShape){ 1, T, 1, KDA_DIM, KDA_CHUNK });
+	Accuracy of_state = accuracy_of_floats(ref_state, ht, (AccuracyShape){ 1, 1, 1, KDA_DIM * KDA_DIM, 1 });
+	for (int i = 0; i < 4; i++)
+		free(in[i]);
+	free(beta);
+	free(ht);
+	free(got);
+	free(ref_o);
+	free(ref_state);
+	return of_o.rms_ratio > of_state.rms_ratio ? of_o.rms_ratio : of_state.rms_ratio;
+}
+
+static void launch_call(void *call)
+{
+	CHECK_KDA(tilekern_kda_launch(call, NULL));
+}
+
+/* kda_k1 with the workspace of the call: records of 12800 bytes, then three tiles per chunk and head. */
+static void time_k1(Bench *b, const Problem *q, const char *shape, double error)
+{
+	tilert_module *module = bench_module(b, q->p.gate_dtype == TILERT_BF16 ? "kda_forward_bf16.tmod" : "kda_forward.tmod");
+	const int64_t chunks = q->s.batch * ((q->s.tokens + KDA_CHUNK - 1) / KDA_CHUNK) * q->s.heads;
+	const int64_t vector[] = { q->s.batch, q->s.tokens, q->s.heads, KDA_DIM }, records[] = { chunks, RECORD_BYTES }, tiles[] = { chunks, 3, 2, 64, 64 };
+	size_t record_bytes = ((size_t)chunks * RECORD_BYTES + 255) / 256 * 256;
+	tilert_kernel *k;
+	tilert_prepared *p;
+	if (!module) {
+		bench_refuse(b, "K1-KDA", "no kda_forward.tmod in %s", b->modules);
+		return;
+	}
+	const tilert_arg known[] = { bench_tensor("q", q->p.q, TILERT_BF16, 4, vector), bench_tensor("k", q->p.k, TILERT_BF16, 4, vector),
+		bench_tensor("g", q->p.g, q->p.gate_dtype, 4, vector), bench_tensor("beta", q->p.beta, TILERT_F32, 3, vector),
+		bench_tensor("rec", q->p.workspace, TILERT_U8, 2, records), bench_tensor("x", q->p.workspace + record_bytes, TILERT_BF16, 5, tiles),
+		{ .name = "scale", .kind = TILERT_ARG_SCALAR, .f = 0.08838834764831845 } };
+	tilert_arg args[7];
+	size_t n = 0;
+	CHECK(tilert_module_kernel(module, "kda_k1", &k));
+	for (size_t i = 0; i < tilert_kernel_param_count(k); i++) {
+		tilert_param param;
+		CHECK(tilert_kernel_param(k, i, &param));
+		for (size_t j = 0; j < 7; j++) {
+			if (strcmp(param.name, known[j].name) == 0)
+				args[n++] = known[j];
+		}
+	}
+	CHECK(tilert_prepare(k, args, n, &p));
+	double ms = bench_time_prepared(b, p);
+	/* q, k, g, beta in; record and tiles out */
+	double bytes = (double)chunks * (2 * 16384 + (q->p.gate_dtype == TILERT_BF16 ? 16384 : 32768) + 256 + RECORD_BYTES + CHUNK_TILES * 8192);
+	bench_row(b, "K1-KDA", shape, ms, bytes / ms * 1e-6, "GB/s", error);
+	tilert_prepared_destroy(p);
+	tilert_module_close(module);
+}
+
+static void run(Bench *b, tilekern_kda *kda, Shape s, KdaGates gates, bool gate_bf16, bool k1)
+{
+	char shape[64];
+	Problem q;
+	tilekern_kda_call *call;
+	snprintf(shape, sizeof shape, "B%lld T%lld H%lld %s %s", (long long)s.batch, (long long)s.tokens, (long long)s.heads,
+		gate_bf16 ? "bf16" : "f32", gates == KDA_GATES_MILD ? "mild" : "strong");
+	make_problem(b, &q, s, gates, gate_bf16);
+	CHECK_KDA(tilekern_kda_prepare(kda, &q.p, &call));
+	CHECK_KDA(tilekern_kda_launch(call, NULL));
+	CHECK(tilert_stream_sync(b->device, NULL));
+	uint16_t *o = bench_memory(vectors(s) * KDA_DIM * 2);
+	CHECK(tilert_download(b->device, o, q.p.o, vectors(s) * KDA_DIM * 2));
+	double first = head_error(b, &q, o, 0, 0), last = head_error(b, &q, o, s.batch - 1, s.heads - 1);
+	double error = first > last ? first : last;
+	free(o);
+	if (error < 0.006) { /* a NaN is not */
+		double ms = bench_time(b, launch_call, call);
+		double bytes = (double)vectors(s) * (4.0 * 256 + (gate_bf16 ? 256 : 512) + 4);
+		bench_row(b, "KDA forward", shape, ms, bytes / ms * 1e-6, "GB/s of least", error);
+		if (k1)
+			time_k1(b, &q, shape, error);
+	} else {
+		bench_refuse(b, "KDA forward", "%s: relative error %g", shape, error);
+	}
+	tilekern_kda_call_destroy(call);
+	free_problem(b, &q);
+}
+
+void bench_kda(Bench *b)
+{
+	static const Shape shapes[] = { { 1, 8192, 96 }, { 8, 1024, 96 }, { 8, 4096, 32 }, { 1, 8192, 64 }, { 8, 1024, 64 }, { 1, 1024, 64 },
+		{ 2, 8192, 64 }, { 4, 8192, 32 }, { 1, 32768, 8 } };
+	tilekern_kda *kda;
+	CHECK_KDA(tilekern_kda_open(b->device, &kda));
+	for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+		run(b, kda, shapes[i], KDA_GATES_MILD, true, i < 3);
+	run(b, kda, shapes[0], KDA_GATES_MILD, false, true);
+	run(b, kda, shapes[0], KDA_GATES_STRONG, true, false);
+	tilekern_kda_close(kda);
+}

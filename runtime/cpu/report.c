@@ -1,0 +1,242 @@
+/* report.c - the texts of errors: where, which role, and for a deadlock what everybody waits for. */
+#include "runtime/cpu/cta.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- names ---- */
+
+/* Whether a role of this name has several instances. */
+static bool has_instances(const Thread *t)
+{
+	const Cta *c = t->cta;
+
+	for (uint32_t i = 0; i < c->worker->nthreads; i++)
+		if (c->threads[i].role && c->threads[i].instance && !strcmp(c->threads[i].role, t->role))
+			return true;
+	return false;
+}
+
+static void role_name(const Thread *t, char *text, size_t size)
+{
+	if (!t->role)
+		snprintf(text, size, "no role");
+	else if (has_instances(t))
+		snprintf(text, size, "role %s[%u]", t->role, t->instance);
+	else
+		snprintf(text, size, "role %s", t->role);
+}
+
+const char *report_who(const Thread *t, char *text, size_t size)
+{
+	char role[64];
+
+	role_name(t, role, sizeof role);
+	snprintf(text, size, "%s, warp %u", role, t->warp->index);
+	return text;
+}
+
+static const char *text_or(const char *text, const char *otherwise)
+{
+	return text && *text ? text : otherwise;
+}
+
+/* ---- one error ---- */
+
+void tilecpu_role(TileCpuThread *t, const char *name, uint32_t instance, uint32_t line)
+{
+	Thread *self = thread_of(t);
+
+	self->role = name;
+	self->instance = instance;
+	self->role_line = line;
+}
+
+static void record(Worker *k, const Thread *t, uint32_t line, const char *format, va_list args)
+{
+	const TileCpuLaunch *l = k->launch;
+	const uint32_t *block = t ? t->cta->block : k->ctas[0].block;
+	char text[1024], who[96] = "";
+
+	if (k->failed)
+		return;
+	k->failed = true;
+	vsnprintf(text, sizeof text, format, args);
+	if (t)
+		report_who(t, who, sizeof who);
+	snprintf(k->error, sizeof k->error, "%s:%u: kernel %s, CTA (%u, %u, %u), %s: %s", text_or(l->source_name, "?"), line,
+		text_or(l->kernel_name, "?"), block[0], block[1], block[2], who, text);
+}
+
+void report_error(Worker *k, Thread *t, uint32_t line, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	record(k, t, line, format, args);
+	va_end(args);
+	if (k->current)
+		schedule_abandon(k->current);
+}
+
+void report_fail(Thread *t, uint32_t line, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	record(t->cta->worker, t, line, format, args);
+	va_end(args);
+	schedule_abandon(t);
+}
+
+void tilecpu_fail(TileCpuThread *t, const char *text, uint32_t line)
+{
+	report_fail(thread_of(t), line, "%s", text);
+}
+
+/* ---- deadlock ---- */
+
+typedef struct Text {
+	char *at, *end;
+} Text;
+
+static void add(Text *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(Text *x, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(x->at, (size_t)(x->end - x->at), format, args);
+	va_end(args);
+	x->at = n < x->end - x->at ? x->at + n : x->end - 1;
+}
+
+static bool same_state(const Thread *a, const Thread *b)
+{
+	return a->role == b->role && a->instance == b->instance && a->wait == b->wait
+		&& (a->wait == WAIT_DONE
+			|| (a->wait_line == b->wait_line && a->wait_object == b->wait_object && a->wait_parity == b->wait_parity));
+}
+
+static void add_mbarrier(Text *x, Thread *t)
+{
+	const Mbarrier *b = mbarrier_at(t, t->wait_object, t->wait_line);
+
+	add(x, "waits for mbarrier +%u, parity %u: phase %u lacks %u of %u arrivals", b->offset, t->wait_parity, b->phase, b->pending, b->count);
+	if (b->tx)
+		add(x, " and %lld bytes", (long long)b->tx);
+}
+
+static void add_product(Text *x, const Thread *t)
+{
+	const Cta *c = t->cta;
+	const Thread *group = c->threads + t->abi.thread / WARPGROUP * WARPGROUP;
+	const char *separator = " of warps ";
+
+	add(x, "waits for a wgmma that not all threads of the warpgroup have issued: it lacks those");
+	for (uint32_t w = 0; w < WARPGROUP / WARP; w++) {
+		bool all = true;
+
+		for (uint32_t i = 0; i < WARP; i++)
+			all = all && group[w * WARP + i].products >= t->wait_object;
+		if (!all) {
+			add(x, "%s%u", separator, group[w * WARP].warp->index);
+			separator = ", ";
+		}
+	}
+}
+
+static void add_wait(Text *x, Thread *t)
+{
+	const Cta *c = t->cta;
+	const Worker *k = c->worker;
+
+	switch (t->wait) {
+	case WAIT_MBARRIER:
+		add_mbarrier(x, t);
+		break;
+	case WAIT_BARRIER:
+		add(x, "waits at barrier %u: %u of %u threads have come", t->wait_object, c->barriers[t->wait_object].arrived,
+			c->barriers[t->wait_object].threads);
+		break;
+	case WAIT_CLUSTER:
+		add(x, "waits at cluster_sync: %u of %u threads have come", k->cluster.arrived, k->live);
+		break;
+	case WAIT_WARP:
+		add(x, "waits for the other lanes in %s: %u of %u have come", t->wait_name, t->warp->meet.count, t->warp->size);
+		break;
+	case WAIT_PRODUCT:
+		add_product(x, t);
+		break;
+	default:
+		add(x, "has ended");
+	}
+}
+
+/* Warps of the CTA whose threads stand as t does; what is listed is marked in `listed`, a bit per thread. */
+static void add_warps(Text *x, const Thread *t, uint32_t listed[MAX_WARPS])
+{
+	const Cta *c = t->cta;
+	uint32_t first = t->warp->index, last = first, lanes = 0;
+
+	for (uint32_t w = first; w < c->worker->nwarps; w++) {
+		uint32_t here = 0;
+
+		for (uint32_t i = 0; i < c->warps[w].size; i++)
+			if (!(listed[w] >> i & 1) && same_state(t, &c->warps[w].threads[i]))
+				here |= 1u << i;
+		if (!here || (w > first && here != lanes))
+			break;
+		lanes = here;
+		last = w;
+		listed[w] |= here;
+	}
+	if (last == first)
+		add(x, "warp %u", first);
+	else
+		add(x, "warps %u-%u", first, last);
+	if (lanes != (c->warps[first].size == WARP ? UINT32_MAX : (1u << c->warps[first].size) - 1)) {
+		if (lanes & (lanes - 1))
+			add(x, " lanes %08x", lanes);
+		else
+			add(x, " lane %d", __builtin_ctz(lanes));
+	}
+}
+
+static void add_cta(Text *x, const Cta *c)
+{
+	uint32_t listed[MAX_WARPS] = { 0 };
+
+	for (uint32_t i = 0; i < c->worker->nthreads; i++) {
+		Thread *t = &c->threads[i];
+		char role[64];
+
+		if (listed[i / WARP] >> i % WARP & 1)
+			continue;
+		role_name(t, role, sizeof role);
+		add(x, "\n  %s, ", role);
+		if (c->worker->nctas > 1)
+			add(x, "CTA rank %u, ", t->abi.cluster_rank);
+		add_warps(x, t, listed);
+		if (t->wait != WAIT_DONE)
+			add(x, ", line %u", t->wait_line);
+		add(x, ": ");
+		add_wait(x, t);
+	}
+}
+
+void report_deadlock(Worker *k)
+{
+	const TileCpuLaunch *l = k->launch;
+	const uint32_t *block = k->ctas[0].block;
+	Text x = { k->error, k->error + sizeof k->error };
+
+	k->failed = true;
+	add(&x, "%s: kernel %s, CTA (%u, %u, %u): deadlock, every thread waits", text_or(l->source_name, "?"), text_or(l->kernel_name, "?"), block[0],
+		block[1], block[2]);
+	for (uint32_t i = 0; i < k->nctas; i++)
+		add_cta(&x, &k->ctas[i]);
+}

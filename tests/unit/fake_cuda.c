@@ -1,0 +1,319 @@
+/* fake_cuda.c - a libcuda without a GPU that records what it is asked, for test_driver.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/src/cuda_api.h"
+#include "tests/unit/fake_cuda.h"
+
+FakeCuda fake_cuda_state;
+
+static FakeCuda *const fake = &fake_cuda_state;
+static char primaries[FAKE_DEVICES], others[FAKE_DEVICES]; /* contexts are addresses of these */
+
+CUresult cuGetProcAddress_v2(const char *symbol, void **out, int version, uint64_t flags, int *found);
+void *fake_cuda_context(int device);
+
+/* A context that is not the primary one, as a program may have made. */
+void *fake_cuda_context(int device)
+{
+	return &others[device];
+}
+
+static void *current(void)
+{
+	return fake->depth ? fake->contexts[fake->depth - 1] : NULL;
+}
+
+static int device_of(void *context)
+{
+	for (int i = 0; i < FAKE_DEVICES; i++) {
+		if (context == &primaries[i] || context == &others[i])
+			return i;
+	}
+	return -1;
+}
+
+/* Calls that need a context fail without one, as in the driver. */
+static CUresult in_context(void)
+{
+	fake->driver_calls++;
+	return current() ? CUDA_SUCCESS : 201;
+}
+
+static CUresult fake_cuInit(unsigned flags) { return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; }
+
+static CUresult fake_cuGetErrorName(CUresult r, const char **out)
+{
+	*out = r == CUDA_ERROR_INVALID_VALUE ? "CUDA_ERROR_INVALID_VALUE" : r == 201 ? "CUDA_ERROR_INVALID_CONTEXT" : "CUDA_ERROR_FAKE";
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_cuGetErrorString(CUresult r, const char **out)
+{
+	(void)r;
+	*out = "as the test wanted";
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_cuDeviceGetCount(int *out)
+{
+	*out = FAKE_DEVICES;
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_cuDeviceGet(CUdevice *out, int ordinal)
+{
+	*out = ordinal;
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_cuDeviceGetName(char *name, int size, CUdevice d)
+{
+	(void)d;
+	strncpy(name, "Fake GPU", (size_t)size);
+	return CUDA_SUCCESS;
+}
+
+/* Device 0 is 9.0, device 1 is 8.0. */
+static CUresult fake_cuDeviceGetAttribute(int *out, int attribute, CUdevice d)
+{
+	switch (attribute) {
+	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *out = 132; break;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *out = d ? 8 : 9; break;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *out = 0; break;
+	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *out = d ? 166912 : 232448; break;
+	default: return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_cuDeviceTotalMem(size_t *out, CUdevice d)
+{
+	(void)d;
+	*out = (size_t)1 << 36;
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice d)
+{
+	fake->retains++;
+	*out = (CUcontext)(void *)&primaries[d];
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_cuDevicePrimaryCtxRelease(CUdevice d)
+{
+	(void)d;
+	fake->releases++;
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_cuCtxGetCurrent(CUcontext *out)
+{
+	*out = current();
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_cuCtxGetDevice(CUdevice *out)
+{
+	*out = device_of(current());
+	return current() ? CUDA_SUCCESS : 201;
+}
+
+static CUresult fake_cuCtxPushCurrent(CUcontext c)
+{
+	fake->contexts[fake->depth++] = c;
+	fake->pushes++;
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_cuCtxPopCurrent(CUcontext *out)
+{
+	*out = fake->contexts[--fake->depth];
+	fake->pops++;
+	return CUDA_SUCCESS;
+}
+
+/* ---- memory: the host's ---- */
+
+static CUresult fake_cuMemAlloc(CUdeviceptr *out, size_t bytes)
+{
+	if (bytes > (size_t)1 << 36)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*out = (CUdeviceptr)(uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
+	fake->allocs++;
+	return in_context();
+}
+
+static CUresult fake_cuMemFree(CUdeviceptr p)
+{
+	free((void *)(uintptr_t)p);
+	fake->frees++;
+	return in_context();
+}
+
+static CUresult fake_cuMemcpyHtoD(CUdeviceptr dst, const void *src, size_t bytes)
+{
+	memcpy((void *)(uintptr_t)dst, src, bytes);
+	return in_context();
+}
+
+static CUresult fake_cuMemcpyDtoH(void *dst, CUdeviceptr src, size_t bytes)
+{
+	memcpy(dst, (void *)(uintptr_t)src, bytes);
+	return in_context();
+}
+
+static CUresult fake_cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t bytes, CUstream s)
+{
+	(void)s;
+	memset((void *)(uintptr_t)dst, value, bytes);
+	return in_context();
+}
+
+/* ---- streams and events ---- */
+
+static CUresult fake_cuStreamCreate(CUstream *out, unsigned flags)
+{
+	(void)flags;
+	*out = (CUstream)(void *)&others[0];
+	return in_context();
+}
+
+static CUresult fake_cuStreamDestroy(CUstream s) { (void)s; return in_context(); }
+static CUresult fake_cuStreamSynchronize(CUstream s) { (void)s; return in_context(); }
+
+static CUresult fake_cuEventCreate(CUevent *out, unsigned flags)
+{
+	(void)flags;
+	*out = (CUevent)(void *)&others[1];
+	return in_context();
+}
+
+static CUresult fake_cuEventDestroy(CUevent e) { (void)e; return in_context(); }
+static CUresult fake_cuEventRecord(CUevent e, CUstream s) { (void)e; (void)s; return in_context(); }
+static CUresult fake_cuEventSynchronize(CUevent e) { (void)e; return in_context(); }
+
+static CUresult fake_cuEventElapsedTime(float *ms, CUevent begin, CUevent end)
+{
+	(void)begin;
+	(void)end;
+	*ms = 1.5f;
+	return in_context();
+}
+
+/* ---- code ---- */
+
+static CUresult fake_cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, CUjit_option *options, void **values)
+{
+	int is_ptx = !strncmp(image, ".version", 8);
+	int r = is_ptx ? fake->fail_ptx : fake->fail_cubin;
+
+	for (unsigned i = 0; r && i < n; i++) {
+		if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
+			strcpy(values[i], "ptxas fatal: line 7");
+	}
+	if (r)
+		return r;
+	fake->loads++;
+	fake->loaded_ptx = is_ptx;
+	*out = (CUmodule)(void *)&primaries[0];
+	return in_context();
+}
+
+static CUresult fake_cuModuleUnload(CUmodule m)
+{
+	(void)m;
+	fake->unloads++;
+	return in_context();
+}
+
+static CUresult fake_cuModuleGetFunction(CUfunction *out, CUmodule m, const char *name)
+{
+	(void)m;
+	if (!strcmp(name, "absent"))
+		return CUDA_ERROR_NOT_FOUND;
+	*out = (CUfunction)(void *)&primaries[1];
+	return in_context();
+}
+
+static CUresult fake_cuFuncSetAttribute(CUfunction f, int attribute, int value)
+{
+	(void)f;
+	if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+		fake->max_dynamic_smem = value;
+	if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
+		fake->non_portable = value;
+	return in_context();
+}
+
+static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra)
+{
+	const unsigned grid[3] = { c->gridDimX, c->gridDimY, c->gridDimZ };
+	const unsigned block[3] = { c->blockDimX, c->blockDimY, c->blockDimZ };
+
+	if (fake->fail_launch || !f || extra)
+		return fake->fail_launch;
+	fake->launches++;
+	memcpy(fake->grid, grid, sizeof grid);
+	memcpy(fake->block, block, sizeof block);
+	fake->smem = c->sharedMemBytes;
+	fake->stream = c->hStream;
+	fake->cluster = 1;
+	for (unsigned i = 0; i < c->numAttrs; i++) {
+		if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+			fake->cluster = c->attrs[i].value.clusterDim.x;
+	}
+	for (int i = 0; i < fake->n_params; i++)
+		memcpy(&fake->params[i], params[i], sizeof fake->params[i]);
+	return in_context();
+}
+
+static CUresult fake_cuTensorMapEncodeTiled(CUtensorMap *out, int dtype, uint32_t rank, void *address,
+                                            const uint64_t *dims, const uint64_t *strides, const uint32_t *box,
+                                            const uint32_t *element_strides, int interleave, int swizzle, int l2,
+                                            int oob)
+{
+	if (fake->fail_map)
+		return fake->fail_map;
+	if ((uintptr_t)out % 64 || (uintptr_t)address % 16 || interleave || oob || element_strides[0] != 1)
+		return CUDA_ERROR_INVALID_VALUE;
+	fake->maps++;
+	fake->map_dtype = dtype;
+	fake->map_rank = rank;
+	fake->map_swizzle = swizzle;
+	fake->map_l2 = l2;
+	fake->map_base = (uintptr_t)address;
+	memcpy(fake->map_dims, dims, rank * sizeof *dims);
+	memcpy(fake->map_strides, strides, (rank - 1) * sizeof *strides);
+	memcpy(fake->map_box, box, rank * sizeof *box);
+	memset(out, 0x5a, sizeof *out);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGetProcAddress_v2(const char *symbol, void **out, int version, uint64_t flags, int *found)
+{
+	static const CudaApi api = {
+#define CUDA_SYM(name, since, parameters) .name = fake_##name,
+#include "runtime/src/cuda_symbols.def"
+#undef CUDA_SYM
+	};
+	static const struct {
+		const char *name;
+		const void *slot;
+	} table[] = {
+#define CUDA_SYM(name, since, parameters) { #name, &api.name },
+#include "runtime/src/cuda_symbols.def"
+#undef CUDA_SYM
+	};
+
+	(void)flags;
+	(void)found;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		if (!strcmp(table[i].name, symbol) && version >= 2000) {
+			memcpy(out, table[i].slot, sizeof *out);
+			return CUDA_SUCCESS;
+		}
+	}
+	return CUDA_ERROR_NOT_FOUND;
+}

@@ -1,0 +1,358 @@
+/* test_driver.c - the CUDA back end on a fake libcuda: loading, contexts, code, tensor maps, launches, errors. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/src/cuda_api.h"
+#include "tests/unit/fake_cuda.h"
+#include "tests/unit/make_module.h"
+#include "tilert/tilert.h"
+
+#ifndef TILE_FAKE_CUDA
+#define TILE_FAKE_CUDA "./libfake_cuda.so"
+#endif
+
+static FakeCuda *fake;
+static void *(*fake_context)(int device);
+
+static const ModuleBlob code[] = { { "cubin:sm_90a", "\x7f" "ELF....", 9 }, { "ptx", ".version 8.0", 13 } };
+
+static int load_fake(void **state)
+{
+	(void)state;
+	void *library = dlopen(TILE_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
+	if (!library)
+		return -1;
+	void *f = dlsym(library, "fake_cuda_context");
+	memcpy(&fake_context, &f, sizeof f);
+	fake = dlsym(library, "fake_cuda_state");
+	return setenv("TILE_LIBCUDA", TILE_FAKE_CUDA, 1);
+}
+
+static int reset(void **state)
+{
+	(void)state;
+	memset(fake, 0, sizeof *fake);
+	return 0;
+}
+
+static tilert_device *open_device(const char *name)
+{
+	tilert_device *d = NULL;
+
+	assert_int_equal(tilert_device_open(name, &d), TILERT_OK);
+	return d;
+}
+
+static tilert_status load(tilert_device *d, const ModuleBlob *blobs, size_t n, tilert_module **out)
+{
+	size_t size;
+	uint8_t *p = make_module(example_meta, blobs, n, &size);
+	tilert_status s = tilert_module_load(d, p, size, out);
+
+	free(p);
+	return s;
+}
+
+/* In a child, since the driver is loaded once per process. */
+static void test_missing_driver(void **state)
+{
+	(void)state;
+	pid_t child = fork();
+	if (child == 0) {
+		tilert_device *d;
+		setenv("TILE_LIBCUDA", "/nowhere/libcuda.so.1", 1);
+		bool ok = tilert_device_open("cuda", &d) == TILERT_ENODRIVER && strstr(tilert_last_error(), "/nowhere/");
+		ok = ok && tilert_device_open("cuda", &d) == TILERT_ENODRIVER && strstr(tilert_last_error(), "/nowhere/");
+		_exit(ok ? 0 : 1);
+	}
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+static void test_names_and_info(void **state)
+{
+	static const char *const bad[] = { "", "gpu", "cuda:", "cuda:x", "cuda:1x", "cuda0", "cuda:-1", "cpu:0", "7" };
+	tilert_device *d = NULL;
+	tilert_device_info info;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_int_equal(tilert_device_open(bad[i], &d), TILERT_EINVAL);
+	assert_int_equal(tilert_device_open("cuda:2", &d), TILERT_ENODEV);
+	assert_non_null(strstr(tilert_last_error(), "the driver sees 2 devices"));
+	assert_null(d);
+	d = open_device("cuda:1");
+	assert_int_equal(tilert_device_get_info(d, &info), TILERT_OK);
+	assert_string_equal(info.name, "Fake GPU");
+	assert_int_equal(info.compute_major, 8);
+	assert_int_equal(info.sm_count, 132);
+	assert_int_equal(tilert_cpu_configure(d, 1, 1), TILERT_EINVAL);
+	tilert_device_close(d);
+}
+
+static void test_primary_context_is_retained(void **state)
+{
+	tilert_ptr p;
+
+	(void)state;
+	tilert_device *d = open_device("cuda");
+	assert_int_equal(fake->retains, 1);
+	assert_int_equal(tilert_alloc(d, 100, &p), TILERT_OK);
+	assert_int_equal(fake->pushes, 1);
+	assert_int_equal(fake->pops, 1);
+	assert_int_equal(fake->depth, 0);
+	assert_int_equal(tilert_free(d, p), TILERT_OK);
+	tilert_device_close(d);
+	assert_int_equal(fake->releases, 1);
+	assert_int_equal(fake->pushes, fake->pops);
+}
+
+static void test_current_context_is_adopted(void **state)
+{
+	tilert_ptr p;
+
+	(void)state;
+	fake->contexts[fake->depth++] = fake_context(0);
+	tilert_device *d = open_device("cuda:0");
+	assert_int_equal(fake->retains, 0);
+	assert_int_equal(tilert_alloc(d, 0, &p), TILERT_OK);
+	assert_int_equal(tilert_free(d, p), TILERT_OK);
+	assert_int_equal(fake->pushes, 0);
+	tilert_device *other = open_device("cuda:1"); /* the context is on another device */
+	assert_int_equal(fake->retains, 1);
+	assert_int_equal(tilert_alloc(other, 8, &p), TILERT_OK);
+	assert_int_equal(tilert_free(other, p), TILERT_OK);
+	assert_int_equal(fake->pushes, 2);
+	assert_ptr_equal(fake->contexts[fake->depth - 1], fake_context(0));
+	tilert_device_close(other);
+	tilert_device_close(d);
+	assert_int_equal(fake->releases, 1);
+}
+
+static void test_memory_streams_events(void **state)
+{
+	const char text[] = "bytes";
+	char back[sizeof text] = "";
+	tilert_ptr p;
+	tilert_stream s;
+	tilert_event *a, *b;
+	float ms = 0;
+
+	(void)state;
+	tilert_device *d = open_device("cuda");
+	assert_int_equal(tilert_alloc(d, (size_t)1 << 40, &p), TILERT_ENOMEM);
+	assert_non_null(strstr(tilert_last_error(), "1099511627776 bytes"));
+	assert_int_equal(tilert_alloc(d, sizeof text, &p), TILERT_OK);
+	assert_int_equal(tilert_upload(d, p, text, sizeof text), TILERT_OK);
+	assert_int_equal(tilert_download(d, back, p, sizeof text), TILERT_OK);
+	assert_string_equal(back, text);
+	assert_int_equal(tilert_stream_create(d, &s), TILERT_OK);
+	assert_int_equal(tilert_memset(d, p, 'x', 2, s), TILERT_OK);
+	assert_int_equal(tilert_event_create(d, &a), TILERT_OK);
+	assert_int_equal(tilert_event_create(d, &b), TILERT_OK);
+	assert_int_equal(tilert_event_record(a, s), TILERT_OK);
+	assert_int_equal(tilert_event_record(b, s), TILERT_OK);
+	assert_int_equal(tilert_event_elapsed(a, b, &ms), TILERT_OK);
+	assert_true(ms == 1.5f);
+	assert_int_equal(tilert_stream_sync(d, s), TILERT_OK);
+	tilert_event_destroy(a);
+	tilert_event_destroy(b);
+	assert_int_equal(tilert_stream_destroy(d, s), TILERT_OK);
+	assert_int_equal(tilert_free(d, p), TILERT_OK);
+	assert_int_equal(fake->allocs, fake->frees);
+	assert_int_equal(fake->pushes, fake->pops);
+	tilert_device_close(d);
+}
+
+static void test_which_code_is_loaded(void **state)
+{
+	tilert_module *m;
+
+	(void)state;
+	tilert_device *hopper = open_device("cuda:0"), *ampere = open_device("cuda:1");
+	assert_int_equal(load(hopper, code, 2, &m), TILERT_OK);
+	assert_false(fake->loaded_ptx);
+	assert_int_equal(fake->max_dynamic_smem, 196608);
+	tilert_module_close(m);
+	assert_int_equal(fake->unloads, 1);
+
+	fake->fail_cubin = CUDA_ERROR_NO_BINARY_FOR_GPU; /* then the PTX */
+	assert_int_equal(load(hopper, code, 2, &m), TILERT_OK);
+	assert_true(fake->loaded_ptx);
+	tilert_module_close(m);
+	assert_int_equal(load(hopper, code, 1, &m), TILERT_EARCH);
+
+	fake->fail_ptx = CUDA_ERROR_INVALID_PTX;
+	assert_int_equal(load(hopper, code, 2, &m), TILERT_EDEVICE);
+	assert_non_null(strstr(tilert_last_error(), "ptxas fatal: line 7"));
+	assert_int_equal(load(ampere, code, 1, &m), TILERT_EARCH); /* 9.0a does not run on 8.0 */
+	assert_non_null(strstr(tilert_last_error(), "compute capability 8.0"));
+	fake->fail_ptx = 0;
+	assert_int_equal(load(ampere, code, 2, &m), TILERT_EARCH); /* shared memory */
+	assert_non_null(strstr(tilert_last_error(), "196608 bytes of shared memory; Fake GPU has 166912"));
+	assert_int_equal(fake->loads, fake->unloads);
+	tilert_device_close(hopper);
+	tilert_device_close(ampere);
+}
+
+typedef struct Launch {
+	tilert_device *d;
+	tilert_module *m;
+	tilert_kernel *k;
+	tilert_arg args[6];
+} Launch;
+
+static tilert_arg tensor(const char *name, tilert_dtype t, int rank, int64_t a, int64_t b, int64_t c)
+{
+	tilert_arg arg = { .name = name, .kind = TILERT_ARG_TENSOR };
+
+	arg.tensor = (tilert_tensor){ .data = 0x7000, .dtype = t, .rank = rank, .extents = { a, b, c } };
+	return arg;
+}
+
+static Launch set_up_launch(int64_t t)
+{
+	Launch l = { .d = open_device("cuda") };
+
+	assert_int_equal(load(l.d, code, 2, &l.m), TILERT_OK);
+	assert_int_equal(tilert_module_kernel(l.m, "attend", &l.k), TILERT_OK);
+	l.args[0] = tensor("q", TILERT_BF16, 3, t, 4, 128);
+	l.args[1] = tensor("k", TILERT_BF16, 3, t, 4, 128);
+	l.args[2] = tensor("o", TILERT_F32, 2, (t + 63) / 64, 4, 0);
+	l.args[3] = (tilert_arg){ .name = "ld", .kind = TILERT_ARG_DIM, .i = 8 };
+	l.args[4] = (tilert_arg){ .name = "scale", .kind = TILERT_ARG_SCALAR, .f = 2 };
+	l.args[5] = (tilert_arg){ .name = "steps", .kind = TILERT_ARG_SCALAR, .i = 1 };
+	return l;
+}
+
+static void close_launch(Launch *l)
+{
+	tilert_module_close(l->m);
+	tilert_device_close(l->d);
+	assert_int_equal(fake->pushes, fake->pops);
+	assert_int_equal(fake->depth, 0);
+}
+
+static void test_launch(void **state)
+{
+	Launch l = set_up_launch(1000);
+	tilert_prepared *p;
+	uint32_t grid[3];
+
+	(void)state;
+	assert_int_equal(tilert_prepare(l.k, l.args, 6, &p), TILERT_OK);
+	tilert_prepared_grid(p, grid);
+	assert_int_equal(grid[0], 32);
+	assert_int_equal(fake->maps, 1); /* g is absent */
+	assert_int_equal(fake->map_dtype, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+	assert_int_equal(fake->map_swizzle, CU_TENSOR_MAP_SWIZZLE_128B);
+	assert_int_equal(fake->map_l2, CU_TENSOR_MAP_L2_PROMOTION_L2_128B);
+	assert_int_equal(fake->map_base, 0x7000);
+	assert_int_equal(fake->map_dims[0], 128);
+	assert_int_equal(fake->map_dims[1], 1000);
+	assert_int_equal(fake->map_strides[0], 1024);
+	assert_int_equal(fake->map_strides[1], 256);
+	assert_int_equal(fake->map_box[0], 64);
+	assert_int_equal(fake->launches, 0);
+	fake->n_params = 11;
+	int calls = fake->driver_calls;
+	assert_int_equal(tilert_prepared_launch(p, (tilert_stream)fake), TILERT_OK);
+	assert_int_equal(fake->driver_calls, calls + 1);
+	assert_int_equal(fake->grid[0], 32);
+	assert_int_equal(fake->grid[1], 4);
+	assert_int_equal(fake->block[0], 384);
+	assert_int_equal(fake->smem, 196608);
+	assert_int_equal(fake->cluster, 2);
+	assert_ptr_equal(fake->stream, fake);
+	assert_int_equal(fake->params[0], 0x7000);
+	assert_int_equal(fake->params[2], 0); /* the absent tensor */
+	assert_int_equal((uint32_t)fake->params[4], 1000);
+	assert_int_equal((uint32_t)fake->params[7], 0x40000000);
+	assert_int_equal((uint8_t)fake->params[8], 1);
+	assert_true(fake->params[9] == UINT64_C(0x5a5a5a5a5a5a5a5a));
+	assert_int_equal(fake->params[10], 0);
+	assert_int_equal(tilert_prepared_launch(p, NULL), TILERT_OK);
+	assert_int_equal(fake->launches, 2);
+	tilert_prepared_destroy(p);
+	close_launch(&l);
+}
+
+static void test_empty_grid_launches_nothing(void **state)
+{
+	Launch l = set_up_launch(0);
+
+	(void)state;
+	assert_int_equal(tilert_launch(l.k, l.args, 6, NULL), TILERT_OK);
+	assert_int_equal(fake->launches, 0);
+	assert_int_equal(fake->maps, 0);
+	close_launch(&l);
+}
+
+static void test_errors_of_launches(void **state)
+{
+	Launch l = set_up_launch(64);
+
+	(void)state;
+	fake->fail_launch = CUDA_ERROR_INVALID_VALUE;
+	assert_int_equal(tilert_launch(l.k, l.args, 6, NULL), TILERT_EDEVICE);
+	assert_non_null(strstr(tilert_last_error(), "kernel attend: launch of 2 x 4 x 1 blocks of 384 threads"));
+	assert_non_null(strstr(tilert_last_error(), "CUDA_ERROR_INVALID_VALUE: as the test wanted"));
+	fake->fail_map = CUDA_ERROR_INVALID_VALUE;
+	assert_int_equal(tilert_launch(l.k, l.args, 6, NULL), TILERT_EDEVICE);
+	assert_non_null(strstr(tilert_last_error(), "kernel attend: tensor map of q: cuTensorMapEncodeTiled"));
+	l.args[0].tensor.extents[0] = 128;
+	assert_int_equal(tilert_launch(l.k, l.args, 6, NULL), TILERT_EINVAL);
+	assert_string_equal(tilert_last_error(), "kernel attend: q has T = 128 but k has T = 64");
+	close_launch(&l);
+}
+
+static void test_null_arguments(void **state)
+{
+	tilert_device *d = open_device("cuda");
+	tilert_ptr p;
+	char byte = 0;
+
+	(void)state;
+	assert_int_equal(tilert_device_open(NULL, &d), TILERT_EINVAL);
+	assert_int_equal(tilert_alloc(NULL, 1, &p), TILERT_EINVAL);
+	assert_int_equal(tilert_alloc(d, 1, NULL), TILERT_EINVAL);
+	assert_int_equal(tilert_upload(d, 0, &byte, 1), TILERT_EINVAL);
+	assert_int_equal(tilert_upload(d, 0, NULL, 0), TILERT_OK);
+	assert_int_equal(tilert_free(d, 0), TILERT_OK);
+	assert_int_equal(tilert_module_load(d, NULL, 0, NULL), TILERT_EINVAL);
+	assert_int_equal(tilert_prepared_launch(NULL, NULL), TILERT_EINVAL);
+	tilert_device_close(d);
+	tilert_device_close(NULL);
+	tilert_module_close(NULL);
+	tilert_prepared_destroy(NULL);
+	tilert_event_destroy(NULL);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, reset)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_missing_driver), /* first: before the driver is loaded here */
+		TEST(test_names_and_info),
+		TEST(test_primary_context_is_retained),
+		TEST(test_current_context_is_adopted),
+		TEST(test_memory_streams_events),
+		TEST(test_which_code_is_loaded),
+		TEST(test_launch),
+		TEST(test_empty_grid_launches_nothing),
+		TEST(test_errors_of_launches),
+		TEST(test_null_arguments),
+	};
+	return cmocka_run_group_tests(tests, load_fake, NULL);
+}
