@@ -2,7 +2,7 @@
  *
  *   docs TILEC FILE.md...
  *
- * ```tile blocks compile to TIR; ```tile-error blocks give an error whose [slug] is the name in the heading above.
+ * ```tile blocks compile to TIR; ```tile-error blocks give a message whose [slug] is the name in the heading above.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +40,8 @@ static void one_block(void **state)
 	assert_true(file_write(path, b->text, strlen(b->text)));
 	int status;
 	char *got = shell(&status, "'%s' --diag-format=line --emit=tir -o /dev/null '%s'", b->tilec, path);
-	if (b->slug && status == 0) { /* errors of later steps */
+	char *want = text_of("[%s]", b->slug ? b->slug : "");
+	if (b->slug && !strstr(got, want) && status == 0) { /* it may come from a later step */
 		free(got);
 		got = shell(&status, "'%s' --diag-format=line --emit=module -o /dev/null '%s'", b->tilec, path);
 	}
@@ -48,9 +49,8 @@ static void one_block(void **state)
 	free(path);
 	if (!b->slug && status != 0)
 		fail_msg("%s does not compile:\n%s", b->name, got);
-	char *want = text_of("[%s]", b->slug ? b->slug : "");
-	if (b->slug && (status != 1 || !strstr(got, want)))
-		fail_msg("%s: no error %s; tilec ended with %d:\n%s", b->name, want, status, got);
+	if (b->slug && !strstr(got, want))
+		fail_msg("%s: no message %s; tilec ended with %d:\n%s", b->name, want, status, got);
 	free(want);
 	free(got);
 }

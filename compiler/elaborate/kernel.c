@@ -195,6 +195,10 @@ static void start_kernel(Elab *E, const Decl *d)
 	E->nconsts = 0;
 	E->depth = 0;
 	attr_set_text(E->t, E->kernel, "name", d->name);
+}
+
+static void launch_attrs(Elab *E, const Decl *d)
+{
 	int64_t threads = launch_attr(E, d->threads, "threads", MAX_THREADS, E_THREADS);
 	if (d->threads && threads % 32 && threads != 1)
 		elab_error(E, d->threads->loc, E_THREADS, "threads (%lld) is not a multiple of 32", (long long)threads);
@@ -208,6 +212,7 @@ void elaborate_kernel(Elab *E, const Decl *d)
 	Scope *scope = scope_push(E);
 	start_kernel(E, d);
 	kernel_params(E, d);
+	launch_attrs(E, d);
 	kernel_grid(E, d);
 	scope_push(E);
 	exec_list(E, d->body->body);

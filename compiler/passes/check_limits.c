@@ -134,11 +134,20 @@ static void check_register_sum(Checker *c)
 
 /* ---- fragments ---- */
 
-enum { LARGEST = 3 };
+enum { LARGEST = 3, MAX_LIVE = 256 };
+
+typedef struct Live {
+	const Op *frag;
+	const Op *until; /* the last op of frag's region that uses it, or holds a use */
+} Live;
+
+/* Fragments live from their declaration to the last use in their region. */
 typedef struct Pressure {
 	const Op *team;
-	int64_t registers;
-	const Op *largest[LARGEST];
+	Live live[MAX_LIVE];
+	int nlive;
+	int64_t now, peak;
+	const Op *largest[LARGEST]; /* at the peak */
 } Pressure;
 
 static int64_t frag_registers(const Op *frag, const Op *team)
@@ -160,14 +169,69 @@ static void keep_largest(Pressure *p, const Op *frag)
 		}
 }
 
-static bool add_frag(Op *op, void *user)
+typedef struct Use {
+	const Op *frag;
+	bool found;
+} Use;
+
+static bool find_use(Op *op, void *user)
 {
-	Pressure *p = user;
-	if (op->code == OP_FRAG) {
-		p->registers += frag_registers(op, p->team);
-		keep_largest(p, op);
+	Use *u = user;
+	for (int i = 0; i < op->nargs; i++)
+		u->found |= op->args[i]->type.kind >= TY_TENSOR && tile_ref(op->args[i]).object == u->frag;
+	return !u->found;
+}
+
+static const Op *last_use(const Op *frag)
+{
+	const Op *last = frag;
+	for (Op *op = frag->next; op; op = op->next) {
+		Use u = { .frag = frag };
+		find_use(op, &u);
+		for (int i = 0; i < 2 && !u.found; i++)
+			tir_walk(op->regions[i], find_use, &u);
+		last = u.found ? op : last;
 	}
-	return op->code != OP_ROLE && op->code != OP_PARALLEL;
+	return last;
+}
+
+static void begin_live(Pressure *p, const Op *frag)
+{
+	if (p->nlive == MAX_LIVE)
+		return;
+	p->live[p->nlive++] = (Live){ .frag = frag, .until = last_use(frag) };
+	p->now += frag_registers(frag, p->team);
+	if (p->now <= p->peak)
+		return;
+	p->peak = p->now;
+	memset(p->largest, 0, sizeof p->largest);
+	for (int i = 0; i < p->nlive; i++)
+		keep_largest(p, p->live[i].frag);
+}
+
+static void end_live(Pressure *p, const Op *op)
+{
+	int kept = 0;
+	for (int i = 0; i < p->nlive; i++) {
+		if (p->live[i].until == op)
+			p->now -= frag_registers(p->live[i].frag, p->team);
+		else
+			p->live[kept++] = p->live[i];
+	}
+	p->nlive = kept;
+}
+
+static void region_pressure(Pressure *p, const Region *r)
+{
+	for (const Op *op = r ? r->first : NULL; op; op = op->next) {
+		if (op->code == OP_FRAG)
+			begin_live(p, op);
+		if (op->code != OP_ROLE && op->code != OP_PARALLEL) {
+			region_pressure(p, op->regions[0]);
+			region_pressure(p, op->regions[1]);
+		}
+		end_live(p, op);
+	}
 }
 
 static void check_pressure(Checker *c, const Op *team)
@@ -176,12 +240,12 @@ static void check_pressure(Checker *c, const Op *team)
 	int64_t limit = attr_int(team, "setmaxnreg", launch_registers(c));
 	if (limit > THREAD_REGISTERS)
 		limit = THREAD_REGISTERS;
-	tir_walk(team->regions[0], add_frag, &p);
-	if (p.registers <= limit)
+	region_pressure(&p, team->regions[0]);
+	if (p.peak <= limit)
 		return;
 	bool role = team->code == OP_ROLE;
-	diag_warning(c->t->diags, team->loc, E_REGISTERS, "the fragments of %s `%s` are %lld registers a thread, of %lld", role ? "role" : "kernel",
-		role_name(team), (long long)p.registers, (long long)limit);
+	diag_warning(c->t->diags, team->loc, E_REGISTERS, "fragments of %s `%s` take %lld registers a thread, of %lld", role ? "role" : "kernel",
+		role_name(team), (long long)p.peak, (long long)limit);
 	for (int i = 0; i < LARGEST && p.largest[i]; i++)
 		diag_note(c->t->diags, p.largest[i]->loc, "`%s` is %lld", object_name(p.largest[i]), (long long)frag_registers(p.largest[i], team));
 }
@@ -219,20 +283,39 @@ static bool box_extents(Checker *c, const Op *op, const TileRef *g, int64_t *box
 	return true;
 }
 
+/* The constant step of a dimension in elements; false when only the launch knows it. */
+static bool step_of(const Op *object, int i, int64_t *step)
+{
+	const Type *ty = &object->result->type;
+	int64_t n;
+	*step = 1;
+	if (object->code == OP_TENSOR && object->nargs == 2 * ty->rank)
+		return value_const_int(object->args[ty->rank + i], step);
+	if (object->code == OP_SHARED && i == 0 && attr_int(object, "ring", 0) > 0) {
+		*step = attr_int(object, "stage_bytes", 0) / dtype_bytes(ty->dtype);
+		return true;
+	}
+	for (int k = ty->rank - 1; k > i; k--) {
+		n = ty->shape[k];
+		if (object->code == OP_TENSOR && !value_const_int(object->args[k], &n))
+			return false;
+		*step *= n;
+	}
+	return true;
+}
+
 static void check_strides(Checker *c, const Op *op, const TileRef *g)
 {
-	int rank = g->object_rank;
-	int64_t bytes = dtype_bytes(g->dtype), n;
-	if (g->object->nargs != rank) /* strides are the caller's: checked at launch */
-		return;
-	for (int i = rank - 1; i > 0; i--) {
-		if (!value_const_int(g->object->args[i], &n))
-			return;
-		bytes *= n;
-		if (bytes % 16 == 0)
+	int inner = g->object_rank - 1;
+	int64_t step;
+	if (step_of(g->object, inner, &step) && step != 1)
+		diag_error(diags(c), op->loc, E_TMA, "the inner dimension of `%s` steps by %lld elements; TMA needs 1", object_name(g->object),
+			(long long)step);
+	for (int i = 0; i < inner; i++) {
+		if (!step_of(g->object, i, &step) || step * dtype_bytes(g->dtype) % 16 == 0)
 			continue;
-		diag_error(diags(c), op->loc, E_TMA, "dimension %d of `%s` steps by %lld bytes; TMA needs a multiple of 16", i - 1, object_name(g->object),
-			(long long)bytes);
+		diag_error(diags(c), op->loc, E_TMA, "dimension %d of `%s` steps by %lld bytes; TMA needs a multiple of 16", i, object_name(g->object),
+			(long long)(step * dtype_bytes(g->dtype)));
 		return;
 	}
 }
@@ -271,27 +354,29 @@ static void check_tma(Checker *c, const Op *op)
 	check_strides(c, op, &g);
 }
 
-/* The constant extent of a dimension of a tile, or -1. */
-static int64_t extent_of(const Op *object, int i)
+/* Whether a slice cuts the rows of a tile that is stored as several panels. */
+static bool cuts_panels(const TileRef *r)
 {
-	int64_t n = object->result->type.shape[i];
-	if (object->code == OP_TENSOR && i < object->nargs && !value_const_int(object->args[i], &n))
-		return -1;
-	return n;
+	const Type *ty = &r->object->result->type;
+	int64_t panel = swizzle_bytes(r->object);
+	if (r->space != TY_SHARED || !panel || ty->rank < 2 || ty->shape[ty->rank - 1] * dtype_bytes(ty->dtype) <= panel)
+		return false;
+	return r->dims[ty->rank - 1] != 0 || r->dims[ty->rank - 2] != 0;
 }
 
-/* Row-major: once a dimension has several elements, the ones inside are whole. */
+/* Each dimension with several elements steps over exactly what is inside it. */
 static bool contiguous(const TileRef *r)
 {
-	bool several = false;
-	for (int i = 0, j = 0; i < r->object_rank; i++) {
-		int64_t n = r->dims[i] < 0 ? 1 : r->shape[j];
-		if (several && r->dims[i] != 0 && n != extent_of(r->object, i))
+	int64_t inside = 1, step;
+	for (int i = r->object_rank - 1, j = r->rank - 1; i >= 0; i--) {
+		int64_t n = r->dims[i] < 0 ? 1 : r->shape[j--];
+		if (n == 1)
+			continue;
+		if (!step_of(r->object, i, &step) || step != inside)
 			return false;
-		several |= n != 1;
-		j += r->dims[i] >= 0;
+		inside *= n;
 	}
-	return !r->trans && (r->space != TY_TENSOR || r->object->nargs == r->object_rank);
+	return !r->trans && !cuts_panels(r);
 }
 
 static void check_bulk(Checker *c, const Op *op)
@@ -299,12 +384,12 @@ static void check_bulk(Checker *c, const Op *op)
 	bool load = op->code == OP_BULK_LOAD;
 	TileRef g = tile_ref(op->args[load ? 0 : 1]), s = tile_ref(op->args[load ? 1 : 0]);
 	int64_t from = tile_bytes(&g), to = tile_bytes(&s);
-	if (!contiguous(&g))
+	if (from < 0)
+		diag_error(diags(c), op->loc, E_BULK, "the view of `%s` has a run-time extent", object_name(g.object));
+	else if (!contiguous(&g))
 		diag_error(diags(c), op->loc, E_BULK, "the elements of `%s` are not contiguous", object_name(g.object));
 	else if (!contiguous(&s))
 		diag_error(diags(c), op->loc, E_BULK, "the view of `%s` is not contiguous", object_name(s.object));
-	else if (from < 0)
-		diag_error(diags(c), op->loc, E_BULK, "the view of `%s` has a run-time extent", object_name(g.object));
 	else if (from != to)
 		diag_error(diags(c), op->loc, E_BULK, "%lld bytes of `%s`, %lld of `%s`", (long long)from, object_name(g.object), (long long)to,
 			object_name(s.object));

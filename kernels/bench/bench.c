@@ -1,6 +1,6 @@
 /* Times kernels on a GPU.  Correctness comes first: what is wrong is not timed, and makes the exit status 1.
  *
- *     bench [--csv FILE] [--modules DIR] [gemm] [kda] [gdn_k2] [launch] */
+ *     bench [--csv FILE] [--modules DIRS] [gemm] [kda] [twophase] [launch] */
 #include "kernels/bench/bench.h"
 
 #include <stdarg.h>
@@ -28,14 +28,19 @@ void *bench_memory(size_t bytes)
 
 tilert_module *bench_module(Bench *b, const char *name)
 {
-	char path[1024];
 	tilert_module *m;
-	snprintf(path, sizeof path, "%s/%s", b->modules, name);
-	tilert_status s = tilert_module_open(b->device, path, &m);
-	if (s == TILERT_ENOENT)
-		return NULL;
-	bench_check(s, tilert_last_error(), path);
-	return m;
+	for (const char *folder = b->modules; *folder;) {
+		char path[1024];
+		size_t n = strcspn(folder, ":");
+		snprintf(path, sizeof path, "%.*s/%s", (int)n, folder, name);
+		tilert_status s = tilert_module_open(b->device, path, &m);
+		if (s == TILERT_OK)
+			return m;
+		if (s != TILERT_ENOENT)
+			bench_check(s, tilert_last_error(), path);
+		folder += n + (folder[n] == ':');
+	}
+	return NULL;
 }
 
 static double elapsed(Bench *b, void (*launch)(void *), void *arg, int n, tilert_event *begin, tilert_event *end)
@@ -138,13 +143,13 @@ tilert_arg bench_tensor(const char *name, tilert_ptr p, tilert_dtype dtype, int 
 }
 
 static const struct { const char *name; void (*run)(Bench *); } sections[] = {
-	{ "gemm", bench_gemm }, { "kda", bench_kda }, { "gdn_k2", bench_gdn_k2 }, { "launch", bench_launch },
+	{ "gemm", bench_gemm }, { "kda", bench_kda }, { "twophase", bench_twophase }, { "launch", bench_launch },
 };
 enum { SECTIONS = sizeof sections / sizeof sections[0] };
 
 static int usage(void)
 {
-	fputs("usage: bench [--csv FILE] [--modules DIR] [gemm] [kda] [gdn_k2] [launch]\n", stderr);
+	fputs("usage: bench [--csv FILE] [--modules DIRS] [gemm] [kda] [twophase] [launch]\n", stderr);
 	return 2;
 }
 

@@ -11,7 +11,7 @@
 typedef struct Bench {
 	tilert_device *device;
 	tilert_device_info info;
-	const char *modules; /* folder */
+	const char *modules; /* folders, with colons between */
 	FILE *csv;           /* or NULL */
 	int failures;
 } Bench;
@@ -22,7 +22,7 @@ void bench_check(tilert_status s, const char *text, const char *what);
 
 void *bench_memory(size_t bytes);
 
-/* NULL when the file is not there. */
+/* NULL when the file is in none of the folders. */
 tilert_module *bench_module(Bench *b, const char *name);
 
 /* Median milliseconds of one call of `launch`: warmed up, several launches between two events, nine pairs. */
@@ -44,7 +44,7 @@ tilert_arg bench_tensor(const char *name, tilert_ptr p, tilert_dtype dtype, int 
 /* The sections. */
 void bench_gemm(Bench *b);
 void bench_kda(Bench *b);
-void bench_gdn_k2(Bench *b);
+void bench_twophase(Bench *b);
 void bench_launch(Bench *b);
 
 #endif

@@ -94,19 +94,19 @@ static void launch_call(void *call)
 /* kda_k1 with the workspace of the call: records of 12800 bytes, then three tiles per chunk and head. */
 static void time_k1(Bench *b, const Problem *q, const char *shape, double error)
 {
-	tilert_module *module = bench_module(b, q->p.gate_dtype == TILERT_BF16 ? "kda_forward_bf16.tmod" : "kda_forward.tmod");
+	tilert_module *module = bench_module(b, q->p.gate_dtype == TILERT_BF16 ? "kda_k1_bf16.tmod" : "kda_k1_f32.tmod");
 	const int64_t chunks = q->s.batch * ((q->s.tokens + KDA_CHUNK - 1) / KDA_CHUNK) * q->s.heads;
-	const int64_t vector[] = { q->s.batch, q->s.tokens, q->s.heads, KDA_DIM }, records[] = { chunks, RECORD_BYTES }, tiles[] = { chunks, 3, 2, 64, 64 };
+	const int64_t vector[] = { q->s.batch, q->s.tokens, q->s.heads, KDA_DIM }, records[] = { chunks, RECORD_BYTES }, tiles[] = { chunks, 3, KDA_CHUNK, KDA_DIM };
 	size_t record_bytes = ((size_t)chunks * RECORD_BYTES + 255) / 256 * 256;
 	tilert_kernel *k;
 	tilert_prepared *p;
 	if (!module) {
-		bench_refuse(b, "K1-KDA", "no kda_forward.tmod in %s", b->modules);
+		bench_refuse(b, "kda_k1", "no module of kda_k1");
 		return;
 	}
 	const tilert_arg known[] = { bench_tensor("q", q->p.q, TILERT_BF16, 4, vector), bench_tensor("k", q->p.k, TILERT_BF16, 4, vector),
-		bench_tensor("g", q->p.g, q->p.gate_dtype, 4, vector), bench_tensor("beta", q->p.beta, TILERT_F32, 3, vector),
-		bench_tensor("rec", q->p.workspace, TILERT_U8, 2, records), bench_tensor("x", q->p.workspace + record_bytes, TILERT_BF16, 5, tiles),
+		bench_tensor(q->p.gate_dtype == TILERT_BF16 ? "g16" : "g", q->p.g, q->p.gate_dtype, 4, vector), bench_tensor("beta", q->p.beta, TILERT_F32, 3, vector),
+		bench_tensor("rec", q->p.workspace, TILERT_U8, 2, records), bench_tensor("x", q->p.workspace + record_bytes, TILERT_BF16, 4, tiles),
 		{ .name = "scale", .kind = TILERT_ARG_SCALAR, .f = 0.08838834764831845 } };
 	tilert_arg args[7];
 	size_t n = 0;
@@ -123,7 +123,7 @@ static void time_k1(Bench *b, const Problem *q, const char *shape, double error)
 	double ms = bench_time_prepared(b, p);
 	/* q, k, g, beta in; record and tiles out */
 	double bytes = (double)chunks * (2 * 16384 + (q->p.gate_dtype == TILERT_BF16 ? 16384 : 32768) + 256 + RECORD_BYTES + CHUNK_TILES * 8192);
-	bench_row(b, "K1-KDA", shape, ms, bytes / ms * 1e-6, "GB/s", error);
+	bench_row(b, "kda_k1", shape, ms, bytes / ms * 1e-6, "GB/s", error);
 	tilert_prepared_destroy(p);
 	tilert_module_close(module);
 }

@@ -11,7 +11,7 @@
 
 #include "kda_modules.h" /* generated: the modules as arrays */
 
-enum { DIM = 128, CHUNK = 64, RECORD_BYTES = 12800, TILE_BYTES = 3 * 2 * 64 * 64 * 2 };
+enum { DIM = 128, CHUNK = 64, RECORD_BYTES = 12800, TILE_BYTES = 3 * CHUNK * DIM * 2 };
 
 static _Thread_local char error_text[512];
 
@@ -38,19 +38,18 @@ static tilert_status passed_on(tilert_status s, const char *what)
 
 /* ---- The library on a device ---------------------------------------------- */
 
-enum { GATE_F32, GATE_BF16, STATE, MODULES };
+enum { K1_F32, K1_BF16, K2, STATE, MODULES };
 
 struct tilekern_kda {
 	tilert_module *module[MODULES];
-	tilert_kernel *k1[2], *k2[2]; /* by GATE_ */
+	tilert_kernel *k1_f32, *k1_bf16, *k2; /* the first by the dtype of the gates */
 	tilert_kernel *copy_state, *clear_state;
 };
 
 static tilert_status find_kernels(tilekern_kda *kda)
 {
 	const struct { int module; const char *name; tilert_kernel **out; } wanted[] = {
-		{ GATE_F32, "kda_k1", &kda->k1[GATE_F32] }, { GATE_F32, "kda_k2", &kda->k2[GATE_F32] },
-		{ GATE_BF16, "kda_k1", &kda->k1[GATE_BF16] }, { GATE_BF16, "kda_k2", &kda->k2[GATE_BF16] },
+		{ K1_F32, "kda_k1", &kda->k1_f32 }, { K1_BF16, "kda_k1", &kda->k1_bf16 }, { K2, "kda_k2", &kda->k2 },
 		{ STATE, "kda_copy_state", &kda->copy_state }, { STATE, "kda_clear_state", &kda->clear_state },
 	};
 	for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
@@ -64,8 +63,9 @@ static tilert_status find_kernels(tilekern_kda *kda)
 tilert_status tilekern_kda_open(tilert_device *d, tilekern_kda **out)
 {
 	const struct { const unsigned char *image; size_t bytes; } images[MODULES] = {
-		[GATE_F32] = { tilekern_kda_forward_f32, tilekern_kda_forward_f32_bytes },
-		[GATE_BF16] = { tilekern_kda_forward_bf16, tilekern_kda_forward_bf16_bytes },
+		[K1_F32] = { tilekern_kda_k1_f32, tilekern_kda_k1_f32_bytes },
+		[K1_BF16] = { tilekern_kda_k1_bf16, tilekern_kda_k1_bf16_bytes },
+		[K2] = { tilekern_kda_k2, tilekern_kda_k2_bytes },
 		[STATE] = { tilekern_kda_state, tilekern_kda_state_bytes },
 	};
 	if (!d)
@@ -204,12 +204,12 @@ static Args all_arguments(const tilekern_kda_params *p)
 {
 	const int64_t vectors[] = { p->batch, p->tokens, p->heads, DIM }, scalars[] = { p->batch, p->tokens, p->heads };
 	const int64_t states[] = { p->batch, p->heads, DIM, DIM };
-	const int64_t records[] = { chunks(p), RECORD_BYTES }, tiles[] = { chunks(p), 3, 2, CHUNK, CHUNK };
+	const int64_t records[] = { chunks(p), RECORD_BYTES }, tiles[] = { chunks(p), 3, CHUNK, DIM };
 	Args a = { .arg = {
 		tensor("q", p->q, TILERT_BF16, 4, vectors), tensor("k", p->k, TILERT_BF16, 4, vectors), tensor("v", p->v, TILERT_BF16, 4, vectors),
-		tensor("g", p->g, p->gate_dtype, 4, vectors), tensor("beta", p->beta, TILERT_F32, 3, scalars), tensor("o", p->o, TILERT_BF16, 4, vectors),
+		tensor(p->gate_dtype == TILERT_F32 ? "g" : "g16", p->g, p->gate_dtype, 4, vectors), tensor("beta", p->beta, TILERT_F32, 3, scalars), tensor("o", p->o, TILERT_BF16, 4, vectors),
 		tensor("h0", p->initial_state, TILERT_F32, 4, states), tensor("ht", p->final_state, TILERT_F32, 4, states),
-		tensor("rec", p->workspace, TILERT_U8, 2, records), tensor("x", p->workspace + record_bytes(p), TILERT_BF16, 5, tiles),
+		tensor("rec", p->workspace, TILERT_U8, 2, records), tensor("x", p->workspace + record_bytes(p), TILERT_BF16, 4, tiles),
 		{ .name = "scale", .kind = TILERT_ARG_SCALAR, .f = p->scale != 0 ? (double)p->scale : 1 / sqrt(DIM) },
 	}, .n = 11 };
 	return a;
@@ -232,6 +232,8 @@ static tilert_status prepare(tilert_kernel *k, const Args *all, tilert_prepared 
 			if (strcmp(all->arg[j].name, param.name) == 0)
 				found = &all->arg[j];
 		}
+		if (!found && param.optional)
+			continue;
 		if (!found || n == MAX_ARGS)
 			return fail(TILERT_EINVAL, "tilekern_kda_prepare: kernel %s asks for '%s'", tilert_kernel_name(k), param.name);
 		if (found->kind != TILERT_ARG_TENSOR || found->tensor.data != 0 || !param.optional)
@@ -272,11 +274,10 @@ tilert_status tilekern_kda_prepare(tilekern_kda *kda, const tilekern_kda_params 
 	if (!empty(p) && p->tokens == 0) {
 		s = prepare_state_only(kda, p, c);
 	} else if (!empty(p)) {
-		int gate = p->gate_dtype == TILERT_F32 ? GATE_F32 : GATE_BF16;
 		Args a = all_arguments(p);
-		s = prepare(kda->k1[gate], &a, &c->launch[0]);
+		s = prepare(p->gate_dtype == TILERT_F32 ? kda->k1_f32 : kda->k1_bf16, &a, &c->launch[0]);
 		if (s == TILERT_OK)
-			s = prepare(kda->k2[gate], &a, &c->launch[1]);
+			s = prepare(kda->k2, &a, &c->launch[1]);
 	}
 	if (s != TILERT_OK) {
 		tilekern_kda_call_destroy(c);

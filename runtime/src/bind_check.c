@@ -67,28 +67,33 @@ static const char *formula(const Binding *b, const Expr *e, char *out, size_t si
 	return out;
 }
 
-static tilert_status check_axis(const Binding *b, size_t i, int axis, int64_t stride)
+static tilert_status check_extent(const Binding *b, size_t i, int axis)
 {
 	const TensorMeta *t = &b->k->tensors[i];
-	int64_t extent = b->tensors[i]->tensor.extents[axis], expected;
+	int64_t extent = b->tensors[i]->tensor.extents[axis], expected = 0;
 	char what[120], text[160];
 
 	snprintf(what, sizeof what, "dimension %d of %s", axis, t->name);
 	tilert_status s = rt_bind_eval(b, &t->extents[axis], what, &expected);
-	if (s)
-		return s;
-	if (extent != expected)
-		return rt_fail(TILERT_EINVAL, "kernel %s: dimension %d of %s%s is %" PRId64 ", not %" PRId64 "%s",
-		               b->k->name, axis, t->name, t->shape, extent, expected,
-		               formula(b, &t->extents[axis], text, sizeof text));
-	if (extent <= 1)
+	if (!s && extent != expected)
+		return rt_fail(TILERT_EINVAL, "kernel %s: %s%s is %" PRId64 ", not %" PRId64 "%s", b->k->name, what,
+		               t->shape, extent, expected, formula(b, &t->extents[axis], text, sizeof text));
+	return s;
+}
+
+static tilert_status check_stride(const Binding *b, size_t i, int axis, int64_t stride)
+{
+	const TensorMeta *t = &b->k->tensors[i];
+	int64_t expected = 0;
+	char what[140], text[160];
+
+	if (b->tensors[i]->tensor.extents[axis] <= 1)
 		return TILERT_OK; /* never stepped along */
-	s = rt_bind_eval(b, &t->strides[axis], what, &expected);
+	snprintf(what, sizeof what, "the stride of dimension %d of %s", axis, t->name);
+	tilert_status s = rt_bind_eval(b, &t->strides[axis], what, &expected);
 	if (!s && stride != expected)
-		return rt_fail(TILERT_EINVAL,
-		               "kernel %s: the stride of dimension %d of %s%s is %" PRId64 " elements, not %" PRId64
-		               "%s", b->k->name, axis, t->name, t->shape, stride, expected,
-		               formula(b, &t->strides[axis], text, sizeof text));
+		return rt_fail(TILERT_EINVAL, "kernel %s: %s%s is %" PRId64 " elements, not %" PRId64 "%s", b->k->name,
+		               what, t->shape, stride, expected, formula(b, &t->strides[axis], text, sizeof text));
 	return s;
 }
 
@@ -118,12 +123,15 @@ static tilert_status check_tensor(const Binding *b, size_t i)
 {
 	const tilert_tensor *given = &b->tensors[i]->tensor;
 	int64_t strides[TILERT_MAX_RANK];
-	bool elements = has_elements(given);
 	tilert_status s = rt_bind_strides(b, i, strides);
 
 	for (int axis = 0; !s && axis < given->rank; axis++)
-		s = check_axis(b, i, axis, elements ? strides[axis] : 0);
-	return !s && elements ? check_address(b, i) : s;
+		s = check_extent(b, i, axis);
+	if (s || !has_elements(given))
+		return s;
+	for (int axis = 0; !s && axis < given->rank; axis++)
+		s = check_stride(b, i, axis, strides[axis]);
+	return s ? s : check_address(b, i);
 }
 
 tilert_status rt_bind_check(const Binding *b)

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>

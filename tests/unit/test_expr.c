@@ -99,7 +99,7 @@ static void test_malformed(void **state)
 {
 	static const char *const bad[] = { "", " ", "+", "T +", "T T", "T 2 * *", "x", "1x", "--1", "9223372036854775808",
 		                           "T\t2", "1e3", "-", "T 2" };
-	char deep[4 * EXPR_MAX_DEPTH] = "", longer[2 * EXPR_MAX_TOKENS + 20] = "1";
+	char deep[8 * EXPR_MAX_DEPTH] = "", longer[4 * EXPR_MAX_TOKENS] = "1";
 	Pool pool = { NULL };
 	Expr e;
 

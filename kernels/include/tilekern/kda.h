@@ -48,7 +48,8 @@ typedef struct tilekern_kda_params {
 	tilert_dtype gate_dtype;     /**< TILERT_F32 or TILERT_BF16 */
 	float scale;                 /**< 0: key_dim^-0.5 */
 	tilert_ptr q, k, v;          /**< bf16 [batch][tokens][heads][128] */
-	tilert_ptr g;                /**< gate_dtype [batch][tokens][heads][128]: natural logarithms of the decays, <= 0 */
+	tilert_ptr g;                /**< gate_dtype [batch][tokens][heads][128]: natural logarithms of the decays, in [-5, 0];
+	                                  *   below -5.4 they are read as -5.4 */
 	tilert_ptr beta;             /**< f32 [batch][tokens][heads], in [0, 1] */
 	tilert_ptr initial_state;    /**< f32 [batch][heads][128][128]; 0: zeros */
 	tilert_ptr o;                /**< bf16 [batch][tokens][heads][128], written */
