@@ -130,7 +130,7 @@ void tilecpu_tma_store(TileCpuThread *t, const TileCpuTensorMap *map, uint32_t s
 
 	transfer_box(thread_of(t), &x, map, src, coord, line);
 	if (reduce_add && !can_add(map->dtype))
-		report_fail(thread_of(t), line, "tma_reduce_add of %s elements", tilert_dtype_name((tilert_dtype)map->dtype));
+		report_fail(thread_of(t), line, "tma_reduce_add of element type %u: f32, bf16, f16, i32 and u32 can be added", map->dtype);
 	check_source(thread_of(t), reduce_add ? "tma_reduce_add" : "tma_store", &x, line);
 	issue_store(thread_of(t), &x, reduce_add != 0, line);
 }

@@ -46,18 +46,16 @@ static bool parse_integer(const char *word, size_t n, int64_t *out)
 
 static bool parse_token(const char *word, size_t n, ExprLookup lookup, const void *context, ExprToken *t)
 {
-	/* names win over words, so that a dim may be called "min" */
-	int symbol = lookup ? lookup(context, word, n) : -1;
-
-	if (symbol >= 0) {
-		*t = (ExprToken){ EX_SYMBOL, symbol };
-		return true;
-	}
 	t->value = 0;
 	if (find_operator(word, n, &t->op))
 		return true;
 	if (n == strlen("sm_count") && !memcmp(word, "sm_count", n)) {
 		t->op = EX_SM_COUNT;
+		return true;
+	}
+	int symbol = lookup ? lookup(context, word, n) : -1;
+	if (symbol >= 0) {
+		*t = (ExprToken){ EX_SYMBOL, symbol };
 		return true;
 	}
 	t->op = EX_INT;

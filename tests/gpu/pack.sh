@@ -3,7 +3,7 @@
 # libraries, modules and, where nvcc and the folder of twophase.cu are given, the CUDA prototype's rows.
 #
 #     cmake --preset release && cmake --build --preset release
-#     tests/gpu/pack.sh build/release .gpu ../shared/prototypes/microbench
+#     tests/gpu/pack.sh build/release build/gpu ../shared/prototypes/microbench
 set -euo pipefail
 [ $# -ge 2 ] || { sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 build=$1 out=$2

@@ -3,8 +3,8 @@
 # Sections: test example gemm kda twophase launch (all of them when none is named).  Logs and results.csv go to $OUT (default: out);
 # a short table comes last.  The exit status is 1 when a test failed or a kernel was wrong.
 set -uo pipefail
+OUT=$(realpath -m "${OUT:-$(dirname "$0")/out}")
 cd "$(dirname "$0")" || exit 2
-OUT=${OUT:-$PWD/out}
 mkdir -p "$OUT"
 export LD_LIBRARY_PATH=$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export TILE_TEST_DEVICE=cuda TILE_TEST_MODULES=$PWD/modules BENCH_MODULES=$PWD/modules

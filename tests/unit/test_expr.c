@@ -9,7 +9,7 @@
 
 #include "runtime/src/expr.h"
 
-static const char *const names[] = { "T", "H", "min" };
+static const char *const names[] = { "T", "H", "min2" };
 static const int64_t values[] = { 100, 0, 7 };
 static const bool known[] = { true, true, true };
 
@@ -54,7 +54,7 @@ static void test_values(void **state)
 		{ "  T   2 *  ", 200 }, { "T 1 + 2 *", 202 }, { "T 3 4 + -", 93 }, { "T H max", 100 },
 		{ "sm_count T max", 132 }, { "-7 2 cdiv", -3 }, { "-7 -2 cdiv", 4 }, { "7 -2 cdiv", -3 }, { "-7 2 /", -3 },
 		{ "9223372036854775807", INT64_MAX }, { "-9223372036854775808", INT64_MIN },
-		{ "-9223372036854775808 1 cdiv", INT64_MIN }, { "min 2 +", 9 },
+		{ "-9223372036854775808 1 cdiv", INT64_MIN }, { "min2 2 +", 9 }, { "min2 T min", 7 },
 	};
 
 	(void)state;
