@@ -168,6 +168,7 @@ static void reset_cta(Worker *k, Cta *c)
 
 	memset(c->smem, POISON, smem);
 	memset(c->written, 0, smem / GRANULE * sizeof *c->written);
+	memset(c->last_written, 0, sizeof c->last_written);
 	for (uint32_t i = 0; i < c->nmbarriers; i++)
 		c->mbarrier_at[c->mbarriers[i].offset / 8] = 0;
 	c->nmbarriers = 0;

@@ -163,6 +163,7 @@ struct Cta {
 	Warp *warps;
 	uint8_t *smem;
 	Written *written;
+	uint32_t last_written[MAX_WARPS]; /* time of each warp's last generic store */
 	uint16_t *mbarrier_at; /* by offset / 8: number in mbarriers + 1 */
 	Mbarrier *mbarriers;
 	uint32_t nmbarriers;

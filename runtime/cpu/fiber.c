@@ -1,4 +1,4 @@
-/* fiber.c - switches stacks in ten instructions on x86-64, by ucontext elsewhere. */
+/* fiber.c - switches stacks in ten instructions on x86-64, by ucontext elsewhere (and with TILE_CPU_UCONTEXT). */
 #define _GNU_SOURCE
 #include "runtime/cpu/fiber.h"
 
@@ -128,7 +128,7 @@ void fiber_main(Fiber *f)
 
 /* ---- the switch ---- */
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(TILE_CPU_UCONTEXT)
 
 void tilecpu_fiber_swap(void **save, void *to);
 void tilecpu_fiber_first(void);

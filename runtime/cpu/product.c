@@ -47,13 +47,26 @@ static void transpose(uint16_t b[8][8])
 }
 #endif
 
+#if defined(__SSE2__)
+static void widen_bf16(const uint16_t *in, float *out)
+{
+	__m128i x = _mm_loadu_si128((const __m128i *)(const void *)in), zero = _mm_setzero_si128();
+
+	_mm_storeu_ps(out, _mm_castsi128_ps(_mm_unpacklo_epi16(zero, x)));
+	_mm_storeu_ps(out + 4, _mm_castsi128_ps(_mm_unpackhi_epi16(zero, x)));
+}
+#else
+static void widen_bf16(const uint16_t *in, float *out)
+{
+	for (int j = 0; j < 8; j++)
+		out[j] = rt_from_bf16(in[j]);
+}
+#endif
+
 static void widen_line(uint32_t kind, const uint16_t *in, float *out)
 {
 	if (kind == TILE_CPU_BF16) {
-		for (int j = 0; j < 8; j++) {
-			uint32_t bits = (uint32_t)in[j] << 16;
-			memcpy(&out[j], &bits, sizeof bits);
-		}
+		widen_bf16(in, out);
 		return;
 	}
 	/* without branches: the exponent is corrected by a multiplication, which also makes subnormals right */

@@ -55,6 +55,7 @@ void proxy_written(Thread *t, uint32_t offset, uint32_t bytes, uint32_t line)
 	Written x = { .time = store_time(t->warp), .line = line & 0xffffff, .warp = (uint8_t)t->warp->index };
 	Written *g = t->cta->written;
 
+	t->cta->last_written[x.warp] = x.time;
 	for (uint32_t i = offset / GRANULE; i <= (offset + bytes - 1) / GRANULE; i++)
 		g[i] = x;
 }
