@@ -126,6 +126,23 @@ static void remember_loaded(Elab *E, const char *path)
 	E->loaded = l;
 }
 
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+/* A file reached by two paths: the same last name and the same text. */
+static bool is_known_text(const Elab *E, const char *path, const char *text, size_t len)
+{
+	for (uint32_t k = 1; k <= diags_source_count(E->d); k++) {
+		const Source *s = diags_source(E->d, k);
+		if (s->len == len && !strcmp(base_name(s->name), base_name(path)) && !memcmp(s->text, text, len))
+			return true;
+	}
+	return false;
+}
+
 /* True when the file at `path` is there; reads it unless it has been read. */
 static bool try_import(Elab *E, const char *path)
 {
@@ -137,6 +154,8 @@ static bool try_import(Elab *E, const char *path)
 	if (!text)
 		return false;
 	remember_loaded(E, path);
+	if (is_known_text(E, path, text, len))
+		return true;
 	const Ast *ast = ast_parse(E->a, E->d, diags_add_source(E->d, path, text, len));
 	if (ast)
 		file_decls(E, ast, path);

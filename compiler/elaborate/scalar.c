@@ -58,13 +58,16 @@ static void remember_const(Elab *E, Value *v, Ev e)
 	E->consts[E->nconsts++] = (ConstSlot){ v, e.i, e.f };
 }
 
+enum { CONSTS_SEARCHED = 256 }; /* so that long unrolled code costs linear time */
+
 Value *ev_value(Elab *E, Loc loc, Ev e)
 {
 	if (e.kind == EV_VALUE)
 		return e.value;
 	if (e.literal)
 		e = fold_cast(e, e.dtype);
-	for (int k = E->nconsts; k-- > 0;) {
+	int oldest = E->nconsts > CONSTS_SEARCHED ? E->nconsts - CONSTS_SEARCHED : 0;
+	for (int k = E->nconsts; k-- > oldest;) {
 		const ConstSlot *c = &E->consts[k];
 		if (c->value->type.dtype == e.dtype && c->i == e.i && same_bits(c->f, e.f))
 			return c->value;

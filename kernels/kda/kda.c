@@ -171,7 +171,7 @@ static tilert_status check_arguments(const tilekern_kda_params *p)
 		return fail(TILERT_EINVAL, "%s: scale is %g", who, (double)p->scale);
 	const struct { const char *name; tilert_ptr p; unsigned align; bool wanted; } pointers[] = {
 		{ "q", p->q, 16, p->tokens > 0 }, { "k", p->k, 16, p->tokens > 0 }, { "v", p->v, 16, p->tokens > 0 },
-		{ "g", p->g, 16, p->tokens > 0 }, { "beta", p->beta, 16, p->tokens > 0 }, { "o", p->o, 16, p->tokens > 0 },
+		{ "g", p->g, 16, p->tokens > 0 }, { "beta", p->beta, 4, p->tokens > 0 }, { "o", p->o, 16, p->tokens > 0 },
 		{ "initial_state", p->initial_state, 16, false }, { "final_state", p->final_state, 16, false },
 		{ "workspace", p->workspace, 256, p->tokens > 0 },
 	};

@@ -34,7 +34,7 @@ static const OptionRow rows[] = {
 	{ OPT_SEED, "--seed", "S", "of random tensors and of the CPU device's scheduling (default 1)" },
 	{ OPT_DEFINE, "-D", "NAME=V", "passed to tilec" },
 	{ OPT_INCLUDE, "-I", "DIR", "passed to tilec" },
-	{ OPT_LIST, "--list", NULL, "lists the kernels and their parameters, and runs nothing" },
+	{ OPT_LIST, "--list", NULL, "lists the kernels and their parameters, and runs nothing; so does FILE alone" },
 	{ OPT_HELP, "--help", NULL, "this text" },
 	{ OPT_VERSION, "--version", NULL, "the version" },
 };
@@ -191,6 +191,8 @@ void options_parse(Options *o, int argc, char **argv)
 		i = parse_word(o, argc, argv, i);
 	if (!o->file)
 		tool_die(EXIT_USAGE, "no file; tilerun --help says what to give");
+	if (argc == 2)
+		o->list = true;
 }
 
 const char *options_find(const NameValues *list, const char *name)

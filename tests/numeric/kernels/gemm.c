@@ -66,8 +66,8 @@ static void run(const void *spec)
 	uint16_t *c = buffer_take(dc);
 	double *ref = product(a, b, g);
 	Accuracy acc = accuracy_of_bf16(ref, c, (AccuracyShape){ 1, g->m, 1, g->n, 64 });
-	/* Rounding C to bf16 is at most 2^-9 of an element, sums in fp32 add nothing that shows. */
-	if (acc.not_finite || !(acc.worst_ratio < 0.0025))
+	/* Rounding to bf16 is at most 2^-8 of one element, and less than 2^-9 in the mean of many; fp32 sums add nothing that shows. */
+	if (acc.not_finite || !(acc.worst_ratio < (g->m * g->n < 16 ? 0.004 : 0.0025)))
 		fail_msg("%s", accuracy_text(&acc, text, sizeof text));
 	buffer_free(da);
 	buffer_free(db);
