@@ -164,7 +164,7 @@ static tilert_status check_type(const Binding *b, size_t i)
 		return rt_fail(TILERT_EINVAL, "kernel %s: %s is %s and was passed as %s", b->k->name, t->name,
 		               tilert_dtype_name(t->dtype), tilert_dtype_name(given->dtype));
 	if (t->rank != given->rank)
-		return rt_fail(TILERT_EINVAL, "kernel %s: %s%s has %d dimensions and was passed with %d", b->k->name,
+		return rt_fail(TILERT_EINVAL, "kernel %s: %s%s has rank %d and was passed with rank %d", b->k->name,
 		               t->name, t->shape, t->rank, given->rank);
 	for (int axis = 0; axis < t->rank; axis++) {
 		if (given->extents[axis] < 0)

@@ -105,8 +105,8 @@ static tilert_status read_string(Reader *r, const char **out, size_t *length)
 
 static tilert_status read_copy(Reader *r, size_t max, const char **out)
 {
-	const char *s;
-	size_t n;
+	const char *s = NULL;
+	size_t n = 0;
 	tilert_status status = read_string(r, &s, &n);
 
 	if (status)
@@ -223,7 +223,7 @@ static tilert_status read_alignment(Reader *r, TensorMeta *t)
 
 static tilert_status read_tensor_shape(Reader *r, TensorMeta *t)
 {
-	uint32_t rank;
+	uint32_t rank = 0;
 	tilert_status s = read_named_number(r, "rank", 1, TILERT_MAX_RANK, &rank);
 
 	if (!s)
@@ -335,8 +335,8 @@ static tilert_status read_map(Reader *r)
 {
 	KernelMeta *k = r->k;
 	MapMeta m = { .tensor = 0 };
-	const char *name;
-	size_t n;
+	const char *name = NULL;
+	size_t n = 0;
 	tilert_status s = expect(r, "tensor");
 
 	if (!s)

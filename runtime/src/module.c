@@ -70,8 +70,8 @@ static tilert_status read_all(FILE *f, const char *path, unsigned char **out, si
 
 tilert_status tilert_module_open(tilert_device *d, const char *path, tilert_module **out)
 {
-	unsigned char *bytes;
-	size_t size;
+	unsigned char *bytes = NULL;
+	size_t size = 0;
 
 	if (!path || !out)
 		return rt_fail(TILERT_EINVAL, "tilert_module_open: path or out is NULL");

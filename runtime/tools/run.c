@@ -15,8 +15,8 @@ enum { REPEATS_CUDA = 20, REPEATS_CPU = 3 };
 
 void run_check(tilert_status s)
 {
-	if (s)
-		tool_die(EXIT_RUN, "%s", tilert_last_error());
+	if (s) /* what is invalid was given on the command line */
+		tool_die(s == TILERT_EINVAL ? EXIT_USAGE : EXIT_RUN, "%s", tilert_last_error());
 }
 
 /* ---- dims and scalars ---- */
@@ -140,8 +140,7 @@ static void fill_tensor(Run *r, size_t i, const Source *from)
 	if (from->has_shape) {
 		tensor_set_extents(t, from->rank, from->extents);
 	} else if (from->kind != SRC_FILE) {
-		if (tilert_kernel_extents(r->kernel, i, r->args, r->n_args, extents))
-			tool_die(EXIT_USAGE, "%s", tilert_last_error());
+		run_check(tilert_kernel_extents(r->kernel, i, r->args, r->n_args, extents));
 		tensor_set_extents(t, t->rank, extents);
 	}
 	tensor_fill(t, from, r->o->seed);

@@ -112,9 +112,9 @@ static tilert_kernel *choose_kernel(tilert_module *m, const char *name)
 {
 	tilert_kernel *k = tilert_module_kernel_at(m, 0);
 
-	if (name)
-		run_check(tilert_module_kernel(m, name, &k));
-	else if (tilert_module_kernel_count(m) > 1)
+	if (name && tilert_module_kernel(m, name, &k))
+		tool_die(EXIT_USAGE, "%s", tilert_last_error());
+	if (!name && tilert_module_kernel_count(m) > 1)
 		tool_die(EXIT_USAGE, "the module has %zu kernels: choose one with --kernel (--list shows them)",
 		         tilert_module_kernel_count(m));
 	return k;

@@ -177,7 +177,7 @@ static void test_types_and_ranks(void **state)
 	expect(f, "k is bf16 and was passed as f32");
 	f->args[K].tensor.dtype = TILERT_BF16;
 	f->args[K].tensor.rank = 2;
-	expect(f, "k[T][H][128] has 3 dimensions and was passed with 2");
+	expect(f, "k[T][H][128] has rank 3 and was passed with rank 2");
 	f->args[K].tensor.rank = 3;
 	f->args[K].tensor.extents[0] = -1;
 	expect(f, "negative");
