@@ -68,6 +68,13 @@ bool unit_in_arg(const Region *loop, const Value *v, int arg)
 		return (unit_in_arg(loop, x, arg) && !depends_on_arg(loop, y, arg)) ||
 		       (unit_in_arg(loop, y, arg) && !depends_on_arg(loop, x, arg));
 	}
+	/* Consecutive within aligned runs, whose length value_divisor bounds. */
+	if (v->def->code == OP_XOR)
+		return (unit_in_arg(loop, v->def->args[0], arg) && !depends_on_arg(loop, v->def->args[1], arg)) ||
+		       (unit_in_arg(loop, v->def->args[1], arg) && !depends_on_arg(loop, v->def->args[0], arg));
+	int64_t c;
+	if (v->def->code == OP_MOD && value_const_int(v->def->args[1], &c))
+		return unit_in_arg(loop, v->def->args[0], arg);
 	return v->def->code == OP_SUB && unit_in_arg(loop, v->def->args[0], arg) && !depends_on_arg(loop, v->def->args[1], arg);
 }
 
@@ -94,13 +101,38 @@ int64_t value_divisor(const Region *loop, const Value *v, int zero_arg)
 	int64_t b = d->nargs > 1 && d->code != OP_LOAD ? value_divisor(loop, d->args[1], zero_arg) : 1;
 	switch (d->code) {
 	case OP_CAST: return a;
-	case OP_ADD: case OP_SUB: return a < b ? a : b;
+	case OP_ADD: case OP_SUB: case OP_XOR: return a < b ? a : b;
 	case OP_MUL: return a * b > 4096 ? 4096 : a * b;
 	case OP_MOD: return a < b ? a : b;
 	case OP_SHL: return value_const_int(d->args[1], &c) && c < 12 ? (a << c > 4096 ? 4096 : a << c) : a;
 	case OP_SELECT: {
 		int64_t e = value_divisor(loop, d->args[2], zero_arg);
 		return b < e ? b : e;
+	}
+	default: return 1;
+	}
+}
+
+int64_t constant_run(const Region *loop, const Value *v, int arg)
+{
+	int64_t c;
+	if (!depends_on_arg(loop, v, arg))
+		return 4096;
+	if (!v->def || v->def->parent != loop)
+		return 1;
+	const Op *d = v->def;
+	if (d->code == OP_DIV && value_const_int(d->args[1], &c) && c > 0 && unit_in_arg(loop, d->args[0], arg)) {
+		int64_t a = value_divisor(loop, d->args[0], arg), p = low_power(c);
+		return a < p ? a : p;
+	}
+	switch (d->code) {
+	case OP_ADD: case OP_SUB: case OP_MUL: case OP_XOR: case OP_CAST: case OP_DIV: {
+		int64_t least = 4096;
+		for (int i = 0; i < d->nargs; i++) {
+			int64_t r = constant_run(loop, d->args[i], arg);
+			least = r < least ? r : least;
+		}
+		return least;
 	}
 	default: return 1;
 	}

@@ -9,9 +9,12 @@ typedef struct LoopIndex { bool known; int arg; int64_t offset; } LoopIndex;
 LoopIndex loop_index(const Region *loop, const Value *v);
 /* Whether v is computed from argument `arg` of the loop in any way. */
 bool depends_on_arg(const Region *loop, const Value *v, int arg);
-/* v = (argument arg) + something that does not depend on arg. */
+/* v grows by one with argument arg, at least within aligned runs of value_divisor(loop, v, arg). */
 bool unit_in_arg(const Region *loop, const Value *v, int arg);
 /* The largest power of two (at most 4096) known to divide v, with loop arguments counted as zero when `zero_arg` is theirs. */
 int64_t value_divisor(const Region *loop, const Value *v, int zero_arg);
+
+/* The largest power of two such that v is the same for all values of arg in an aligned run of that length. */
+int64_t constant_run(const Region *loop, const Value *v, int arg);
 
 #endif

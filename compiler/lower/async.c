@@ -189,7 +189,7 @@ static void lower_tma_store(Lower *L, const Op *op)
 		LLVMPositionBuilderAtEnd(L->b, full);
 	}
 	Guard one = guard_begin(L, first_thread(L));
-	each_box(L, op, &g, &s, NULL, attr_int(op, "reduce", 0), store_box);
+	each_box(L, op, &g, &s, NULL, attr_get(op, "reduce") != NULL, store_box);
 	L->ops->bulk_commit(L);
 	guard_end(L, one);
 	if (!tail)

@@ -240,9 +240,10 @@ static int run_length(Batch *x, const Access *a, int r)
 	int bytes = (int)dtype_bytes(a->dtype), last = x->body->nargs - 1, max = 16 / bytes;
 	if (a->space == TY_SHARED && bytes * (int)a->object->result->type.shape[a->rank - 1] < 16 && a->rank > 1)
 		max = (int)a->object->result->type.shape[a->rank - 1];
-	for (int d = 0; d + 1 < a->rank; d++)
-		if (depends_on_arg(x->body, a->op->args[a->first_index + d], last))
-			return 1;
+	for (int d = 0; d + 1 < a->rank; d++) {
+		int64_t run = constant_run(x->body, a->op->args[a->first_index + d], last);
+		max = run < max ? (int)run : max;
+	}
 	const Value *li = a->op->args[a->first_index + a->rank - 1];
 	if (!unit_in_arg(x->body, li, last))
 		return 1;

@@ -6,6 +6,8 @@
 #include <llvm/Config/llvm-config.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
+#include <llvm-c/Support.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -32,8 +34,16 @@ static void llvm_diagnostic(LLVMDiagnosticInfoRef info, void *user)
 	LLVMDisposeMessage(text);
 }
 
+/* 32-bit shared addresses: an option of the NVPTX back end that LLVM takes only from a command line, once per process. */
+static void use_short_pointers(void)
+{
+	LLVMParseCommandLineOptions(2, (const char *const[]){ "tilec", "--nvptx-short-ptr" }, "");
+}
+
 static bool make_machine(Lower *L)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, use_short_pointers);
 	const char *triple = L->ops->cpu ? "x86_64-unknown-linux-gnu" : "nvptx64-nvidia-cuda";
 	if (L->ops->cpu) {
 		LLVMInitializeX86TargetInfo();

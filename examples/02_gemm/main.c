@@ -127,7 +127,7 @@ int main(int argc, char **argv)
 	check(tilert_download(device, c, args[2].tensor.data, (size_t)(M * N) * 2), "download C");
 
 	double error = sampled_error(a, b, c, M, N, K);
-	bool right = error < 0.004; /* C is rounded to bf16: 2^-9 / sqrt 3 on average over a binade, and a little for the sums */
+	bool right = error < 0.004; /* rounding C to bf16 gives .0017, and never more than 2^-8 */
 	printf("%s: %s, M %lld N %lld K %lld: relative error %.1e %s", info.name, argv[1], (long long)M, (long long)N, (long long)K, error,
 		right ? "" : "WRONG");
 	if (right && info.is_cuda) {

@@ -104,7 +104,7 @@ void tilert_prepared_grid(const tilert_prepared *p, uint32_t grid[3])
 
 tilert_status tilert_launch(tilert_kernel *k, const tilert_arg *args, size_t nargs, tilert_stream stream)
 {
-	tilert_prepared *p;
+	tilert_prepared *p = NULL;
 	tilert_status s = tilert_prepare(k, args, nargs, &p);
 
 	if (s)

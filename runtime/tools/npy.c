@@ -259,8 +259,8 @@ static bool read_file(const char *path, uint8_t **out, size_t *size, char *why, 
 
 bool npy_read(const char *path, Npy *out, char *why, size_t why_size)
 {
-	uint8_t *bytes;
-	size_t size;
+	uint8_t *bytes = NULL;
+	size_t size = 0;
 
 	if (!read_file(path, &bytes, &size, why, why_size))
 		return false;

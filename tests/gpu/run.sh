@@ -27,7 +27,11 @@ step() {
 	124) line="FAILED: more than $limit s" ;;
 	*) line="FAILED: exit status $status" ;;
 	esac
-	[ $status = 0 ] || failed=1
+	if [ $status != 0 ]; then
+		failed=1
+		echo "== $name: $line"
+		tail -n 4 "$OUT/$name.log"
+	fi
 	summary+=("$(printf '%-22s %s' "$name" "$line")")
 }
 

@@ -1,0 +1,252 @@
+/* test_ops.c - the operations of ops.tile, one by one, against plain C. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "tests/support/run_tile.h"
+
+enum { S = 64, ELEMENTS = S * S };
+
+static int open_ops(void **state)
+{
+	*state = run_open(TILE_SOURCE_DIR "/tests/numeric/ops.tile", NULL);
+	return 0;
+}
+
+static int close_ops(void **state)
+{
+	run_close(*state);
+	return 0;
+}
+
+static TestTensor square(TileRun *r, tilert_dtype t)
+{
+	return tensor_new(r, t, 2, (int64_t[]){ S, S });
+}
+
+static TestTensor vector(TileRun *r, tilert_dtype t, int64_t n)
+{
+	return tensor_new(r, t, 1, &n);
+}
+
+/* Launches `kernel` on a random 64 x 64 x, whose values are in `x`, and compares its y. */
+static void check_square(TileRun *r, const char *kernel, TestTensor y, void (*reference)(const double *x, double *y), double rtol,
+	double atol)
+{
+	double want[ELEMENTS];
+	TestTensor x = square(r, y.t.dtype);
+	tensor_random(r, &x, -1, 1);
+	reference(x.value, want);
+	tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("y", &y) };
+	run_launch(r, kernel, args, 2);
+	tensor_compare(&y, want, rtol, atol);
+	tensor_free(&x);
+	tensor_free(&y);
+}
+
+static void ref_row_sums(const double *x, double *y)
+{
+	for (int i = 0; i < S; i++) {
+		y[i] = 0;
+		for (int j = 0; j < S; j++)
+			y[i] += x[i * S + j];
+	}
+}
+
+static void ref_column_maxima(const double *x, double *y)
+{
+	for (int j = 0; j < S; j++) {
+		y[j] = -INFINITY;
+		for (int i = 0; i < S; i++)
+			y[j] = fmax(y[j], x[i * S + j]);
+	}
+}
+
+static void ref_running_sums(const double *x, double *y)
+{
+	for (int k = 0; k < ELEMENTS; k++)
+		y[k] = x[k] + (k >= S ? y[k - S] : 0);
+}
+
+static void ref_suffix_sums_of_16(const double *x, double *y)
+{
+	for (int k = ELEMENTS - 1; k >= 0; k--)
+		y[k] = x[k] + (k / S % 16 < 15 ? y[k + S] : 0);
+}
+
+static void ref_transposed(const double *x, double *y)
+{
+	for (int k = 0; k < ELEMENTS; k++)
+		y[k] = x[k % S * S + k / S];
+}
+
+static void test_row_sums(void **state)
+{
+	check_square(*state, "row_sums", vector(*state, TILERT_F32, S), ref_row_sums, 0, 1e-5);
+}
+
+static void test_column_maxima(void **state)
+{
+	check_square(*state, "column_maxima", vector(*state, TILERT_F32, S), ref_column_maxima, 0, 0);
+}
+
+static void test_running_sums(void **state)
+{
+	check_square(*state, "running_sums", square(*state, TILERT_F32), ref_running_sums, 0, 1e-5);
+}
+
+static void test_suffix_sums_of_16(void **state)
+{
+	check_square(*state, "suffix_sums_of_16", square(*state, TILERT_F32), ref_suffix_sums_of_16, 0, 1e-5);
+}
+
+static void test_transposed(void **state)
+{
+	check_square(*state, "transposed", square(*state, TILERT_BF16), ref_transposed, 0, 0);
+}
+
+static void test_product(void **state)
+{
+	TileRun *r = *state;
+	TestTensor x = square(r, TILERT_BF16), w = square(r, TILERT_BF16), y = square(r, TILERT_F32);
+	tensor_random(r, &x, -1, 1);
+	tensor_random(r, &w, -1, 1);
+	double want[ELEMENTS] = { 0 };
+	for (int i = 0; i < S; i++) {
+		for (int j = 0; j < S; j++) {
+			for (int k = 0; k < S; k++)
+				want[i * S + j] += x.value[i * S + k] * w.value[k * S + j];
+		}
+	}
+	tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("w", &w), arg_tensor("y", &y) };
+	run_launch(r, "product", args, 3);
+	tensor_compare(&y, want, 0, 1e-4);
+	tensor_free(&x);
+	tensor_free(&w);
+	tensor_free(&y);
+}
+
+static void test_converted(void **state)
+{
+	TileRun *r = *state;
+	static const double values[] = { 0, 1, -1, 1.00390625, 1.01171875, 2.9, -2.9, 65504, 3.1e-5, 6e-8, -1e-3, 1000.5 };
+	enum { COUNT = sizeof values / sizeof values[0] };
+	TestTensor x = vector(r, TILERT_F32, COUNT), b = vector(r, TILERT_BF16, COUNT), h = vector(r, TILERT_F16, COUNT);
+	TestTensor i = vector(r, TILERT_I32, COUNT);
+	double bf16[COUNT], f16[COUNT], truncated[COUNT];
+	for (int k = 0; k < COUNT; k++)
+		x.value[k] = values[k];
+	tensor_upload(&x);
+	for (int k = 0; k < COUNT; k++) {
+		uint16_t bits;
+		element_store(TILERT_BF16, &bits, x.value[k]);
+		bf16[k] = element_load(TILERT_BF16, &bits);
+		element_store(TILERT_F16, &bits, x.value[k]);
+		f16[k] = element_load(TILERT_F16, &bits);
+		truncated[k] = trunc(x.value[k]);
+	}
+	tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("b", &b), arg_tensor("h", &h), arg_tensor("i", &i) };
+	run_launch(r, "converted", args, 4);
+	tensor_compare(&b, bf16, 0, 0);
+	tensor_compare(&h, f16, 0, 0);
+	tensor_compare(&i, truncated, 0, 0);
+	tensor_free(&x);
+	tensor_free(&b);
+	tensor_free(&h);
+	tensor_free(&i);
+}
+
+/* The errors that LANGUAGE.md, section 5, promises: ulp is 2^-23 of the result. */
+static void test_functions(void **state)
+{
+	TileRun *r = *state;
+	enum { COUNT = 1000 };
+	static const double ulps[8] = { 2, 2, 2, 2, 0, 4, 0, 2 }, absolute[8] = { 0, 1e-6, 0, 0, 0x1p-11, 0, 0, 0 };
+	TestTensor x = vector(r, TILERT_F32, COUNT), y = tensor_new(r, TILERT_F32, 2, (int64_t[]){ 8, COUNT });
+	tensor_random(r, &x, 0.01, 20);
+	tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("y", &y) };
+	run_launch(r, "functions", args, 2);
+	tensor_download(&y);
+	for (int k = 0; k < COUNT; k++) {
+		double v = x.value[k];
+		double want[8] = { exp2(v), log2(v), 1 / v, 1 / sqrt(v), tanh(v), 1 / (1 + exp(-v)), log1p(exp(v)), sqrt(v) };
+		for (int f = 0; f < 8; f++) {
+			double limit = fmax(f == 6 ? 1e-6 * want[f] : ulps[f] * 0x1p-23 * fabs(want[f]), absolute[f]);
+			double got = y.value[f * COUNT + k];
+			if (!(fabs(got - want[f]) <= limit))
+				fail_msg("function %d of %.9g is %.9g, not %.9g", f, v, got, want[f]);
+		}
+	}
+	tensor_free(&x);
+	tensor_free(&y);
+}
+
+static void test_limited(void **state)
+{
+	TileRun *r = *state;
+	enum { ROWS = 37 };
+	TestTensor x = square(r, TILERT_F32), y = square(r, TILERT_F32);
+	tensor_random(r, &x, -1, 1);
+	tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("y", &y), arg_int("n", ROWS) };
+	run_launch(r, "limited", args, 3);
+	tensor_download(&y);
+	for (int k = 0; k < ELEMENTS; k++) {
+		if (k < ROWS * S)
+			assert_true(fabs(y.value[k] - (x.value[k] + 1)) < 1e-6);
+		else
+			assert_true(isnan(y.value[k]));
+	}
+	tensor_free(&x);
+	tensor_free(&y);
+}
+
+static void test_counted(void **state)
+{
+	TileRun *r = *state;
+	enum { COUNT = 1000 };
+	TestTensor x = vector(r, TILERT_I32, COUNT), total = vector(r, TILERT_I32, 1);
+	double want = 5;
+	for (int k = 0; k < COUNT; k++)
+		want += x.value[k] = k % 7 - 2;
+	total.value[0] = 5;
+	tensor_upload(&x);
+	tensor_upload(&total);
+	tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("total", &total) };
+	run_launch(r, "counted", args, 2);
+	tensor_compare(&total, &want, 0, 0);
+	tensor_free(&x);
+	tensor_free(&total);
+}
+
+static void test_wrong_extents_are_refused(void **state)
+{
+	TileRun *r = *state;
+	TestTensor x = tensor_new(r, TILERT_F32, 2, (int64_t[]){ S, S + 1 }), y = vector(r, TILERT_F32, S);
+	tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("y", &y) };
+	assert_int_equal(run_try(r, "row_sums", args, 2), TILERT_EINVAL);
+	tensor_untouched(&y);
+	tensor_free(&x);
+	tensor_free(&y);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_row_sums),
+		cmocka_unit_test(test_column_maxima),
+		cmocka_unit_test(test_running_sums),
+		cmocka_unit_test(test_suffix_sums_of_16),
+		cmocka_unit_test(test_transposed),
+		cmocka_unit_test(test_product),
+		cmocka_unit_test(test_converted),
+		cmocka_unit_test(test_functions),
+		cmocka_unit_test(test_limited),
+		cmocka_unit_test(test_counted),
+		cmocka_unit_test(test_wrong_extents_are_refused),
+	};
+	return cmocka_run_group_tests(tests, open_ops, close_ops);
+}
