@@ -284,7 +284,12 @@ int main(int argc, char **argv)
 		fputs("usage: golden FOLDER TILEC [FILTER]\n", stderr);
 		return 2;
 	}
-	Suite s = { .folder = argv[1], .tilec = argv[2], .filter = argc > 3 ? argv[3] : NULL };
+	char *tilec = realpath(argv[2], NULL); /* it is run in the folder */
+	if (!tilec) {
+		perror(argv[2]);
+		return 2;
+	}
+	Suite s = { .folder = argv[1], .tilec = tilec, .filter = argc > 3 ? argv[3] : NULL };
 	scan(&s, "");
 	int failed = s.n ? _cmocka_run_group_tests(argv[1], s.tests, s.n, NULL, NULL) : 0;
 	if (!s.n)
@@ -297,5 +302,6 @@ int main(int argc, char **argv)
 		free(c);
 	}
 	free(s.tests);
+	free(tilec);
 	return failed;
 }

@@ -121,6 +121,8 @@ static uint16_t half_bits(double v)
 	double a = fabs(v);
 	if (isnan(v))
 		return 0x7fff;
+	if (a == 0)
+		return sign;
 	if (a >= 65520.0)
 		return sign | 0x7c00;
 	int e;
