@@ -31,8 +31,8 @@ typedef struct Source {
 /* Extents may be names in `dims`. */
 Source source_parse(const char *tensor, const char *text, const NameValues *dims);
 
-/* Makes t->data; t has name and type, and for generators its extents, which files bring along.  Leaves the program when the file does not
- * fit. */
+/* Makes t->data.  t has name and type, and for generators its extents, which files bring along.  Leaves the program
+ * when the file does not fit. */
 void tensor_fill(HostTensor *t, const Source *from, uint64_t seed);
 void tensor_set_extents(HostTensor *t, int rank, const int64_t *extents);
 void tensor_write(const HostTensor *t, const char *path);
