@@ -1,10 +1,12 @@
 /* select.c - chooses the instruction of every product and register copy, or says why none fits.
  *
  * Needs: layouts.  Establishes: {inst} on mma (wgmma_ss, wgmma_rs, mma_sync) and
- * copy (reg, ldmatrix, stmatrix, vector).
+ * copy (reg, ldmatrix, stmatrix, vector); {align} of tensors: the bytes of the
+ * widest vector that an access of them may have, which a launch checks.
  */
 #include <string.h>
 
+#include "compiler/index.h"
 #include "compiler/passes/pass.h"
 
 static const char *layout_of(const TileRef *r) { return attr_text(r->object, "layout", ""); }
@@ -57,6 +59,21 @@ static void select_copy(Tir *t, Op *op)
 	attr_set_text(t, op, "inst", inst);
 }
 
+/* As wide as every row starts: rows that differ by an odd number of elements allow no vectors. */
+static void align_tensor(Tir *t, Op *tensor)
+{
+	int rank = tensor->result->type.rank;
+	int64_t bytes = dtype_bytes(tensor->result->type.dtype), elements = 16 / bytes, one;
+	if (rank == 0 || tensor->nargs < 2 * rank || !value_const_int(tensor->args[2 * rank - 1], &one) || one != 1)
+		return;
+	for (int d = 0; d + 1 < rank; d++) {
+		int64_t row = value_divisor(NULL, tensor->args[rank + d], -1);
+		elements = row < elements ? row : elements;
+	}
+	if (elements > 1)
+		attr_set_int(t, tensor, "align", elements * bytes);
+}
+
 typedef struct Select { Tir *t; bool ok; } Select;
 
 static bool visit(Op *op, void *user)
@@ -66,6 +83,8 @@ static bool visit(Op *op, void *user)
 		s->ok &= select_mma(s->t, op);
 	else if (op->code == OP_COPY)
 		select_copy(s->t, op);
+	else if (op->code == OP_TENSOR)
+		align_tensor(s->t, op);
 	return true;
 }
 
