@@ -1,4 +1,5 @@
 /* copy.c - copies and fills between registers, shared and global memory. */
+#include "compiler/index.h"
 #include "compiler/lower/context.h"
 #include "compiler/lower/elements.h"
 
@@ -260,8 +261,90 @@ void lower_fill(Lower *L, const Op *op)
 	element_copy(L, op, NULL, &d, op->args[1], NULL);
 }
 
+/* Bytes of one cp.async: 16, 8 or 4, as the rows of the global tensor are aligned and the tile is wide. */
+static int cp_async_bytes(const TileRef *g, const TileRef *s)
+{
+	int elem = (int)dtype_bytes(g->dtype), rank = g->object_rank;
+	int64_t one, bytes = 16;
+	if (!value_const_int(g->object->args[2 * rank - 1], &one) || one != 1 || g->dims[rank - 1] == -1)
+		return 0;
+	for (int d = 0; d + 1 < rank; d++) {
+		int64_t row = value_divisor(NULL, g->object->args[rank + d], -1) * elem;
+		bytes = row < bytes ? row : bytes;
+	}
+	const Value *starts[2] = { g->start[rank - 1], s->start[s->object_rank - 1] };
+	for (int i = 0; i < 2; i++)
+		if (starts[i]) {
+			int64_t at = value_divisor(NULL, starts[i], -1) * elem;
+			bytes = at < bytes ? at : bytes;
+		}
+	while (bytes >= 4 && s->shape[s->rank - 1] * elem % bytes != 0)
+		bytes /= 2;
+	return bytes >= 4 ? (int)bytes : 0;
+}
+
+/* Index operands of a view's element (row, col), as values. */
+static void element_index(Lower *L, const TileRef *r, V row, V col, V *index)
+{
+	view_origin(L, r, index);
+	int k = 0;
+	for (int d = 0; d < r->object_rank; d++) {
+		if (r->dims[d] == -1)
+			continue;
+		V at = r->rank == 1 || k == 1 ? col : row;
+		k++;
+		if (r->space == TY_TENSOR)
+			at = to_i64(L, at, DT_I32);
+		else if (LLVMTypeOf(index[d]) == L->i64)
+			at = to_i64(L, at, DT_I32);
+		if (r->space == TY_TENSOR && LLVMTypeOf(index[d]) != L->i64)
+			index[d] = to_i64(L, index[d], DT_I32);
+		index[d] = build_add(L, index[d], at);
+	}
+	if (r->space == TY_TENSOR)
+		for (int d = 0; d < r->object_rank; d++)
+			if (LLVMTypeOf(index[d]) != L->i64)
+				index[d] = to_i64(L, index[d], DT_I32);
+}
+
+/* The first sliced axis of the global view against the limit. */
+static V below_limit(Lower *L, const TileRef *g, V *index, const Value *limit)
+{
+	for (int d = 0; d < g->object_rank; d++)
+		if (g->dims[d] > 0)
+			return LLVMBuildICmp(L->b, LLVMIntSLT, index[d], to_i64(L, value_of(L, limit), limit->type.dtype), "");
+	return LLVMConstInt(L->i1, 1, 0);
+}
+
 void lower_cp_async(Lower *L, const Op *op)
 {
-	TileRef s = tile_ref(op->args[0]), d = tile_ref(op->args[1]);
-	element_copy(L, op, &s, &d, NULL, op->nargs > 2 ? op->args[2] : NULL);
+	static const DType wide[TIR_MAX_RANK] = { DT_I64, DT_I64, DT_I64, DT_I64, DT_I64, DT_I64 };
+	TileRef g = tile_ref(op->args[0]), s = tile_ref(op->args[1]);
+	int elem = (int)dtype_bytes(g.dtype), bytes = cp_async_bytes(&g, &s), rank = s.rank;
+	const char *why = "";
+	if (g.dtype != s.dtype || g.trans || s.trans || rank < 1 || rank > 2 || bytes == 0) {
+		lower_error(L, op->loc, "cp_async copies rows of equal element type whose start and pitch are multiples of 4 bytes known at compile time");
+		return;
+	}
+	int64_t shape[2] = { rank == 2 ? s.shape[0] : 1, s.shape[rank - 1] };
+	const char *text = arena_printf(L->arena, "blocked(1,%d)", bytes / elem);
+	const Layout *l = layout_from_text(L->arena, text, 2, shape, L->team.warps, &why);
+	if (!l) {
+		lower_error(L, op->loc, "cp_async: %s", why);
+		return;
+	}
+	V row, col, source[TIR_MAX_RANK], target[TIR_MAX_RANK];
+	layout_base(L, l, L->team.lane, L->team.warp, &row, &col);
+	for (int r = 0; r < l->nregs; r += bytes / elem) {
+		V i = build_add(L, row, const_i32(L, l->reg[r].row)), j = build_add(L, col, const_i32(L, l->reg[r].col));
+		element_index(L, &g, i, j, source);
+		element_index(L, &s, i, j, target);
+		V valid = const_i32(L, bytes), from = global_address(L, g.object, source, wide);
+		if (op->nargs > 2) {
+			V in = below_limit(L, &g, source, op->args[2]);
+			valid = LLVMBuildSelect(L->b, in, valid, const_i32(L, 0), "");
+			from = LLVMBuildSelect(L->b, in, from, storage_of(L, g.object)->pointer, "");
+		}
+		L->ops->cp_async(L, shared_address(L, s.object, target), from, (unsigned)bytes, valid);
+	}
 }
