@@ -113,11 +113,25 @@ int64_t kernel_smem(const Op *kernel)
 	return attr_int(kernel, "smem", 0);
 }
 
+static bool find_grid_wait(Op *op, void *found)
+{
+	*(bool *)found |= op->code == OP_GRID_WAIT;
+	return true;
+}
+
+static bool waits_for_grids(const Op *kernel)
+{
+	bool found = false;
+	tir_walk(kernel->regions[0], find_grid_wait, &found);
+	return found;
+}
+
 static void put_kernel(Writer *w, const Op *kernel, const PtxasResult *resources)
 {
 	const PtxasKernel *known = ptxas_kernel(resources, name_of(kernel));
-	buffer_put(w->meta, "kernel \"%s\" threads %" PRId64 " cluster %" PRId64 " smem %" PRId64 " registers %d\n", name_of(kernel),
-		attr_int(kernel, "threads", 0), attr_int(kernel, "cluster", 1), kernel_smem(kernel), known ? known->registers : 0);
+	buffer_put(w->meta, "kernel \"%s\" threads %" PRId64 " cluster %" PRId64 " smem %" PRId64 " registers %d%s\n", name_of(kernel),
+		attr_int(kernel, "threads", 0), attr_int(kernel, "cluster", 1), kernel_smem(kernel), known ? known->registers : 0,
+		waits_for_grids(kernel) ? " dependent" : "");
 	const Op *first = kernel->regions[0]->first;
 	for (const Op *op = first; op; op = op->next) {
 		if (op->code == OP_TENSOR)

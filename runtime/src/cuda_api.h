@@ -48,7 +48,10 @@ enum {
 	CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6
 };
 
-enum { CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4 };
+enum {
+	CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
+	CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6
+};
 
 typedef struct CUlaunchAttribute {
 	int id;
@@ -59,6 +62,7 @@ typedef struct CUlaunchAttribute {
 		struct {
 			unsigned x, y, z;
 		} clusterDim;
+		int programmaticStreamSerializationAllowed;
 	} value;
 } CUlaunchAttribute;
 

@@ -79,7 +79,7 @@ struct tilert_prepared {
 	void **params;     /* one pointer to each value and map, as both back ends want them */
 	/* cuda */
 	CUlaunchConfig config;
-	CUlaunchAttribute cluster;
+	CUlaunchAttribute attributes[2]; /* cluster, dependent */
 };
 
 extern const DeviceOps rt_cpu_ops, rt_cuda_ops;

@@ -173,6 +173,15 @@ static tilert_status encode_map(const tilert_prepared *p, size_t i, const MapSpe
 	               tilert_last_error());
 }
 
+static CUlaunchAttribute *add_attribute(tilert_prepared *p, int id)
+{
+	CUlaunchAttribute *a = &p->attributes[p->config.numAttrs++];
+
+	a->id = id;
+	p->config.attrs = p->attributes;
+	return a;
+}
+
 static void configure(tilert_prepared *p)
 {
 	const KernelMeta *k = p->kernel->meta;
@@ -187,13 +196,13 @@ static void configure(tilert_prepared *p)
 		.sharedMemBytes = k->smem_bytes,
 	};
 	if (k->cluster > 1) {
-		p->cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-		p->cluster.value.clusterDim.x = k->cluster;
-		p->cluster.value.clusterDim.y = 1;
-		p->cluster.value.clusterDim.z = 1;
-		p->config.attrs = &p->cluster;
-		p->config.numAttrs = 1;
+		CUlaunchAttribute *a = add_attribute(p, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+		a->value.clusterDim.x = k->cluster;
+		a->value.clusterDim.y = 1;
+		a->value.clusterDim.z = 1;
 	}
+	if (k->dependent)
+		add_attribute(p, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)->value.programmaticStreamSerializationAllowed = 1;
 }
 
 tilert_status rt_cuda_prepare(tilert_prepared *p, const MapSpec *specs)

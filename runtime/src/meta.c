@@ -456,6 +456,7 @@ static tilert_status read_kernel_line(Reader *r)
 		s = read_named_number(r, "smem", 0, MAX_SMEM, &k->smem_bytes);
 	if (!s)
 		s = read_named_number(r, "registers", 0, 255, &k->registers);
+	k->dependent = !s && accept(r, "dependent");
 	return s ? s : expect_line_end(r);
 }
 

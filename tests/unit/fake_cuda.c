@@ -260,9 +260,12 @@ static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, voi
 	fake->smem = c->sharedMemBytes;
 	fake->stream = c->hStream;
 	fake->cluster = 1;
+	fake->dependent = 0;
 	for (unsigned i = 0; i < c->numAttrs; i++) {
 		if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
 			fake->cluster = c->attrs[i].value.clusterDim.x;
+		if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+			fake->dependent = c->attrs[i].value.programmaticStreamSerializationAllowed;
 	}
 	for (int i = 0; i < fake->n_params; i++)
 		memcpy(&fake->params[i], params[i], sizeof fake->params[i]);

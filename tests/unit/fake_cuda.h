@@ -18,6 +18,7 @@ typedef struct FakeCuda {
 	int loaded_ptx;
 	int max_dynamic_smem, non_portable;
 	unsigned grid[3], block[3], smem, cluster;
+	int dependent;
 	void *stream;
 	uint64_t params[FAKE_MAX_PARAMS]; /* the first bytes of each parameter of the last launch */
 	int n_params; /* set by the test: how many to record */

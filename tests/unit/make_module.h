@@ -46,7 +46,7 @@ static inline uint8_t *make_module(const char *meta, const ModuleBlob *blobs, si
 /* Two kernels that use everything the format has. */
 static const char example_meta[] =
 	"module \"example.tile\" compiler \"0.1.0\"\n"
-	"kernel \"attend\" threads 384 cluster 2 smem 196608 registers 168\n"
+	"kernel \"attend\" threads 384 cluster 2 smem 196608 registers 168 dependent\n"
 	"tensor \"q\" bf16 in required rank 3 extents \"T\" \"H\" \"128\" strides \"H 128 *\" \"128\" \"1\"\n"
 	"tensor \"k\" bf16 in required rank 3 extents \"T\" \"H\" \"128\" strides \"H 128 *\" \"128\" \"1\"\n"
 	"tensor \"g\" f32 in optional rank 2 extents \"T\" \"H 2 *\" strides \"ld\" \"1\"\n"

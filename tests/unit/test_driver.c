@@ -274,6 +274,7 @@ static void test_launch(void **state)
 	assert_int_equal(fake->block[0], 384);
 	assert_int_equal(fake->smem, 196608);
 	assert_int_equal(fake->cluster, 2);
+	assert_int_equal(fake->dependent, 1);
 	assert_ptr_equal(fake->stream, fake);
 	assert_int_equal(fake->params[0], 0x7000);
 	assert_int_equal(fake->params[2], 0); /* the absent tensor */
@@ -285,6 +286,20 @@ static void test_launch(void **state)
 	assert_int_equal(tilert_prepared_launch(p, NULL), TILERT_OK);
 	assert_int_equal(fake->launches, 2);
 	tilert_prepared_destroy(p);
+	close_launch(&l);
+}
+
+static void test_launch_without_attributes(void **state)
+{
+	Launch l = set_up_launch(64);
+	tilert_arg x = tensor("x", TILERT_F32, 1, 1000, 0, 0);
+
+	(void)state;
+	assert_int_equal(tilert_module_kernel(l.m, "clear", &l.k), TILERT_OK);
+	assert_int_equal(tilert_launch(l.k, &x, 1, NULL), TILERT_OK);
+	assert_int_equal(fake->launches, 1);
+	assert_int_equal(fake->cluster, 1);
+	assert_int_equal(fake->dependent, 0);
 	close_launch(&l);
 }
 
@@ -351,6 +366,7 @@ int main(void)
 		TEST(test_memory_streams_events),
 		TEST(test_which_code_is_loaded),
 		TEST(test_launch),
+		TEST(test_launch_without_attributes),
 		TEST(test_empty_grid_launches_nothing),
 		TEST(test_errors_of_launches),
 		TEST(test_null_arguments),

@@ -34,6 +34,8 @@ static void test_everything_is_read(void **state)
 	assert_string_equal(k->name, "attend");
 	assert_int_equal(k->threads, 384);
 	assert_int_equal(k->smem_bytes, 196608);
+	assert_true(k->dependent);
+	assert_false(im.kernels[1].dependent);
 	assert_int_equal(k->n_tensors, 4);
 	assert_int_equal(k->n_dims, 3);
 	assert_int_equal(k->n_symbols, 5);
@@ -191,6 +193,7 @@ static void test_what_and_where(void **state)
 		{ HEAD "tensor \"x\" f32 in\n", "expected required or optional" },
 		{ HEAD "tensor \"x\" f32 in required rank 6\n", "rank is 6, which is not in 1..5" },
 		{ HEAD "tensor \"x\" f32 in required align 3 rank 1\n", "power of two" },
+		{ "module \"m\" compiler \"c\"\nkernel \"k\" threads 32 cluster 1 smem 0 registers 0 dependant\n", "something follows" },
 		{ HEAD X "tensormap tensor \"y\"", "unknown tensor" },
 		{ HEAD X "tensormap tensor \"x\" dtype bf16 swizzle 48 dims \"N\" strides \"2\" box 8\n", "swizzle" },
 		{ HEAD X "tensormap tensor \"x\" dtype bf16 swizzle 32 dims \"N\" strides \"2\" box 64\n", "wider" },
