@@ -108,7 +108,8 @@ struct Stmt {
 };
 
 typedef enum DeclKind {
-	DE_PARAM, DE_CONST, DE_DIM, DE_SCALAR, /* scalar variable */
+	DE_PARAM, DE_TYPE, /* param type: dtype is its default */
+	DE_CONST, DE_DIM, DE_SCALAR, /* scalar variable */
 	DE_SHARED, DE_FRAG, DE_MBARRIER, DE_BARRIER,
 	DE_TENSOR,  /* kernel parameter, or tensor parameter of fn */
 	DE_FN, DE_KERNEL, DE_IMPORT, DE_STATIC_ASSERT
@@ -131,6 +132,8 @@ struct Decl {
 	Loc loc;          /* of the name */
 	const char *name; /* text of an import */
 	DType dtype;
+	const char *type_name; /* of tiles and tensors: a type that has this name; dtype is DT_NONE then */
+	Loc type_loc;
 	Extent *extents;
 	Expr *init;       /* param, const, scalar; static_assert condition */
 	const char *text; /* static_assert message */

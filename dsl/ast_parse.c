@@ -24,7 +24,7 @@ static const Keyword keywords[] = {
 	{ "in", TOK_IN }, { "out", TOK_OUT }, { "inout", TOK_INOUT }, { "optional", TOK_OPTIONAL },
 	{ "strides", TOK_STRIDES }, { "warp", TOK_WARP }, { "warpgroup", TOK_WARPGROUP },
 	{ "setmaxnreg", TOK_SETMAXNREG }, { "layout", TOK_LAYOUT }, { "at", TOK_AT }, { "from", TOK_FROM },
-	{ "count", TOK_COUNT }, { "batch", TOK_BATCH }, { "limit", TOK_LIMIT }, { "within", TOK_WITHIN },
+	{ "count", TOK_COUNT }, { "batch", TOK_BATCH }, { "limit", TOK_LIMIT }, { "within", TOK_WITHIN }, { "type", TOK_TYPE },
 };
 
 enum { KEYWORD_COUNT = sizeof keywords / sizeof keywords[0], TEXT_SIZE = 64, LIST_SIZE = 256 };

@@ -217,7 +217,7 @@ static void print_stmt(Printer *p, const Stmt *s)
 static const char *kind_name(DeclKind kind)
 {
 	static const char *const names[] = {
-		[DE_PARAM] = "param", [DE_CONST] = "const", [DE_DIM] = "dim", [DE_SCALAR] = "scalar",
+		[DE_PARAM] = "param", [DE_TYPE] = "param type", [DE_CONST] = "const", [DE_DIM] = "dim", [DE_SCALAR] = "scalar",
 		[DE_SHARED] = "shared", [DE_FRAG] = "frag", [DE_MBARRIER] = "mbarrier", [DE_BARRIER] = "barrier",
 		[DE_TENSOR] = "tensor", [DE_FN] = "fn", [DE_KERNEL] = "kernel", [DE_IMPORT] = "import",
 		[DE_STATIC_ASSERT] = "static_assert",
@@ -243,6 +243,8 @@ static void open_decl(Printer *p, const Decl *d)
 	}
 	if (d->dtype != DT_NONE)
 		fprintf(p->out, " %s", dtype_name(d->dtype));
+	if (d->type_name)
+		fprintf(p->out, " %s", d->type_name);
 	if (d->ret != DT_NONE)
 		fprintf(p->out, " %s", dtype_name(d->ret));
 	if (d->name)

@@ -41,6 +41,7 @@ typedef struct ExtentList { Extent *head, *tail; } ExtentList;
 typedef struct BindList { Bind *head, *tail; } BindList;
 typedef struct NameList { NameRef *head, *tail; } NameList;
 
+typedef struct TypeRef { DType dtype; const char *name; Loc loc; } TypeRef; /* a type, or the name of one */
 typedef struct CallSuffix { Expr *limit, *within; } CallSuffix;
 typedef struct ParallelOptions { Expr *batch, *unroll; } ParallelOptions;
 typedef struct ForHead { Stmt *init, *step; Expr *cond; } ForHead;
@@ -107,11 +108,11 @@ NameRef *build_name_ref(Parse *p, const char *name, Loc loc);
 Decl *build_decl(Parse *p, DeclKind kind, const char *name, Loc loc);
 Decl *build_value(Parse *p, DeclKind kind, DType dtype, const char *name, Expr *init, Loc loc);
 Decl *build_tile(Parse *p, const char *name, ExtentList extents, Loc loc);
-Decl *build_tensor(Parse *p, Decl *head, DType dtype, Decl *tile, ExprList strides);
+Decl *build_tensor(Parse *p, Decl *head, TypeRef type, Decl *tile, ExprList strides);
 Decl *build_scalar_param(Parse *p, DType dtype, Decl *tile);
 void set_layout(Parse *p, Decl *d, const char *layout, ExprList args, Loc loc);
 void set_at(Parse *p, Decl *d, const char *name, Loc name_loc, Expr *offset, Loc loc);
-void set_kind(DeclList list, DeclKind kind, DType dtype, bool warp_scope);
+void set_kind(DeclList list, DeclKind kind, TypeRef type, bool warp_scope);
 void check_kernel(Parse *p, const Decl *kernel);
 void add_decls(Parse *p, DeclList list);
 

@@ -366,13 +366,20 @@ static void reject_layout(Parse *p, const Decl *d, const char *what)
 		parse_error(p, d->loc, "%s has no layout() or at(): these are for shared and frag tiles", what);
 }
 
-Decl *build_tensor(Parse *p, Decl *head, DType dtype, Decl *tile, ExprList strides)
+static void set_type(Decl *d, TypeRef type)
+{
+	d->dtype = type.dtype;
+	d->type_name = type.name;
+	d->type_loc = type.loc;
+}
+
+Decl *build_tensor(Parse *p, Decl *head, TypeRef type, Decl *tile, ExprList strides)
 {
 	reject_layout(p, tile, "a tensor");
 	if (!tile->extents)
 		parse_error(p, tile->loc, "tensor '%s' has no extents; a scalar parameter has no direction", tile->name);
 	tile->kind = DE_TENSOR;
-	tile->dtype = dtype;
+	set_type(tile, type);
 	tile->dir = head->dir;
 	tile->optional = head->optional;
 	tile->strides = strides.head;
@@ -408,11 +415,11 @@ void set_at(Parse *p, Decl *d, const char *name, Loc name_loc, Expr *offset, Loc
 	d->at_offset = offset;
 }
 
-void set_kind(DeclList list, DeclKind kind, DType dtype, bool warp_scope)
+void set_kind(DeclList list, DeclKind kind, TypeRef type, bool warp_scope)
 {
 	for (Decl *d = list.head; d; d = d->next) {
 		d->kind = kind;
-		d->dtype = dtype;
+		set_type(d, type);
 		d->warp_scope = warp_scope;
 	}
 }

@@ -32,6 +32,7 @@
 	double f;
 	int op;
 	DType dtype;
+	TypeRef type;
 	Expr *expr;
 	ExprList exprs;
 	Sub *sub;
@@ -73,7 +74,7 @@ static Loc span(Loc a, Loc b) { return (Loc){ a.source, a.begin, b.end }; }
 %token <name> IN "'in'" OUT "'out'" INOUT "'inout'" OPTIONAL "'optional'" STRIDES "'strides'"
 %token <name> WARP "'warp'" WARPGROUP "'warpgroup'" SETMAXNREG "'setmaxnreg'"
 %token <name> LAYOUT "'layout'" AT "'at'" FROM "'from'" COUNT "'count'" BATCH "'batch'"
-%token <name> LIMIT "'limit'" WITHIN "'within'"
+%token <name> LIMIT "'limit'" WITHIN "'within'" TYPE "'type'"
 
 %token <dtype> DTYPE "a type"
 %token <name> NAME "a name" STRING "a string"
@@ -104,6 +105,7 @@ static Loc span(Loc a, Loc b) { return (Loc){ a.source, a.begin, b.end }; }
 %precedence UNARY
 
 %type <name> name string
+%type <type> type
 %type <names> names name_list
 %type <decl> kernel_head param tensor_dir direction tile scalar constant mbarrier barrier
 %type <decls> decl params param_list tiles scalars constants constant_decl mbarriers barriers local_decl
@@ -138,6 +140,8 @@ decl
   : IMPORT string ';'           { $$ = (DeclList){ 0 }; LIST_APPEND($$, build_decl(p, DE_IMPORT, $2, @2)); }
   | PARAM DTYPE name '=' expr ';'
                                 { $$ = (DeclList){ 0 }; LIST_APPEND($$, build_value(p, DE_PARAM, $2, $3, $5, @3)); }
+  | PARAM TYPE name '=' DTYPE ';'
+                                { $$ = (DeclList){ 0 }; LIST_APPEND($$, build_value(p, DE_TYPE, $5, $3, NULL, @3)); }
   | constant_decl ';'           { $$ = $1; }
   | DIM names ';'               {
 	$$ = (DeclList){ 0 };
@@ -184,7 +188,7 @@ kernel_head
   ;
 
 constant_decl
-  : CONST DTYPE constants       { set_kind($3, DE_CONST, $2, false); $$ = $3; }
+  : CONST DTYPE constants       { set_kind($3, DE_CONST, (TypeRef){ .dtype = $2 }, false); $$ = $3; }
   ;
 
 constants
@@ -207,14 +211,19 @@ param_list
   ;
 
 param
-  : tensor_dir DTYPE tile strides_opt
+  : tensor_dir type tile strides_opt
                                 { $$ = build_tensor(p, $1, $2, $3, $4); }
   | DTYPE tile                  { $$ = build_scalar_param(p, $1, $2); }
-  | FRAG DTYPE tile             { set_kind((DeclList){ $3, $3 }, DE_FRAG, $2, false); $$ = $3; }
-  | WARP FRAG DTYPE tile        { set_kind((DeclList){ $4, $4 }, DE_FRAG, $3, true); $$ = $4; }
-  | SHARED DTYPE tile           { set_kind((DeclList){ $3, $3 }, DE_SHARED, $2, false); $$ = $3; }
+  | FRAG type tile             { set_kind((DeclList){ $3, $3 }, DE_FRAG, $2, false); $$ = $3; }
+  | WARP FRAG type tile              { set_kind((DeclList){ $4, $4 }, DE_FRAG, $3, true); $$ = $4; }
+  | SHARED type tile             { set_kind((DeclList){ $3, $3 }, DE_SHARED, $2, false); $$ = $3; }
   | MBARRIER name extents_opt   { $$ = build_decl(p, DE_MBARRIER, $2, @2); $$->extents = $3.head; }
   | BARRIER name                { $$ = build_decl(p, DE_BARRIER, $2, @2); }
+  ;
+
+type
+  : DTYPE                       { $$ = (TypeRef){ .dtype = $1, .loc = @1 }; }
+  | name                        { $$ = (TypeRef){ .name = $1, .loc = @1 }; }
   ;
 
 tensor_dir
@@ -249,11 +258,11 @@ extent
   ;
 
 local_decl
-  : DTYPE scalars               { set_kind($2, DE_SCALAR, $1, false); $$ = $2; }
+  : DTYPE scalars               { set_kind($2, DE_SCALAR, (TypeRef){ .dtype = $1 }, false); $$ = $2; }
   | constant_decl
-  | SHARED DTYPE tiles          { set_kind($3, DE_SHARED, $2, false); $$ = $3; }
-  | FRAG DTYPE tiles            { set_kind($3, DE_FRAG, $2, false); $$ = $3; }
-  | WARP FRAG DTYPE tiles       { set_kind($4, DE_FRAG, $3, true); $$ = $4; }
+  | SHARED type tiles              { set_kind($3, DE_SHARED, $2, false); $$ = $3; }
+  | FRAG type tiles              { set_kind($3, DE_FRAG, $2, false); $$ = $3; }
+  | WARP FRAG type tiles              { set_kind($4, DE_FRAG, $3, true); $$ = $4; }
   | MBARRIER mbarriers          { $$ = $2; }
   | BARRIER barriers            { $$ = $2; }
   ;
@@ -403,7 +412,7 @@ for_head
 
 for_init
   : %empty                      { $$ = NULL; }
-  | DTYPE scalars               { set_kind($2, DE_SCALAR, $1, false); $$ = build_decl_stmt(p, $2, @$); }
+  | DTYPE scalars               { set_kind($2, DE_SCALAR, (TypeRef){ .dtype = $1 }, false); $$ = build_decl_stmt(p, $2, @$); }
   | assign
   ;
 
@@ -538,7 +547,7 @@ name
   | WARP | WARPGROUP | SETMAXNREG
   | LAYOUT | AT | FROM | COUNT
   | BATCH %prec WORD_AS_NAME
-  | LIMIT | WITHIN
+  | LIMIT | WITHIN | TYPE
   ;
 
 %%
@@ -577,7 +586,7 @@ static Place find_place(const yysymbol_kind_t *kinds, int n)
  * statement", "an expression") covers it, nor the operators after an expression. */
 static bool is_telling(yysymbol_kind_t k, Place at)
 {
-	bool word = k >= YYSYMBOL_GRID && k <= YYSYMBOL_WITHIN;
+	bool word = k >= YYSYMBOL_GRID && k <= YYSYMBOL_TYPE;
 
 	if (k == YYSYMBOL_YYEOF || k == YYSYMBOL_DTYPE || k == YYSYMBOL_NAME)
 		return false;

@@ -91,6 +91,11 @@ static bool bind_tile(Elab *E, Loc loc, const Decl *p, Ev x)
 		return mismatch(E, loc, p, E_SPACE, wanted[space], x);
 	if (space == TY_FRAG && (x.view->warp_frag || x.view->warp_view) != p->warp_scope)
 		return mismatch(E, loc, p, E_SPACE, p->warp_scope ? "a warp fragment" : "a fragment of the team", x);
+	if (p->type_name && !sym_find(E, p->type_name))
+		define_type(E, p->type_loc, p->type_name, x.view->dtype);
+	p = with_type(E, p);
+	if (!p)
+		return false;
 	if (x.view->dtype != p->dtype)
 		return mismatch(E, loc, p, E_TYPE, dtype_name(p->dtype), x);
 	if (space == TY_TENSOR && p->dir != DIR_IN && x.view->dir == DIR_IN)

@@ -278,10 +278,11 @@ static bool declare_barrier(Elab *E, const Decl *d)
 	return true;
 }
 
-void declare(Elab *E, const Decl *d)
+void declare(Elab *E, const Decl *written)
 {
-	bool ok = true;
-	switch (d->kind) {
+	const Decl *d = with_type(E, written);
+	bool ok = d != NULL;
+	switch (d ? d->kind : DE_IMPORT) {
 	case DE_SCALAR:
 		declare_scalar(E, d, d->init ? eval(E, d->init) : ev_void(), assigns_name(E->rest, d->name));
 		break;
@@ -293,5 +294,5 @@ void declare(Elab *E, const Decl *d)
 	default: break;
 	}
 	if (!ok)
-		sym_define_ev(E, d->loc, d->name, ev_error(), NULL);
+		sym_define_ev(E, written->loc, written->name, ev_error(), NULL);
 }

@@ -66,7 +66,7 @@ struct MBar {
 
 /* ---- symbols ---- */
 
-typedef enum SymKind { SYM_EV, SYM_VAR, SYM_DIM, SYM_FN, SYM_KERNEL } SymKind;
+typedef enum SymKind { SYM_EV, SYM_VAR, SYM_DIM, SYM_TYPE, SYM_FN, SYM_KERNEL } SymKind;
 
 typedef struct Sym {
 	struct Sym *next;
@@ -75,7 +75,7 @@ typedef struct Sym {
 	SymKind kind;
 	Ev ev;            /* SYM_EV: constants, SSA scalars, tiles, barriers */
 	const char *fixed; /* why it cannot be assigned: "a constant"; NULL: it can be */
-	DType dtype;      /* of scalars */
+	DType dtype;      /* of scalars; SYM_TYPE: the type */
 	int parallel;     /* the parallel loop that declares it, 0 for none */
 	Value *mask;      /* in force where it was declared */
 	Value *var;       /* SYM_VAR */
@@ -150,6 +150,9 @@ Sym *sym_find(const Elab *E, const char *name);
 /* Reports a second definition in the same scope; the symbol is usable all the same. */
 Sym *sym_define(Elab *E, Loc loc, const char *name, SymKind kind);
 Sym *sym_define_ev(Elab *E, Loc loc, const char *name, Ev ev, const char *fixed);
+void define_type(Elab *E, Loc loc, const char *name, DType t);
+/* d with its type looked up where it is a name; NULL: reported. */
+const Decl *with_type(Elab *E, const Decl *d);
 void report_unknown(Elab *E, Loc loc, const char *name, bool call);
 const char *ev_text(Elab *E, Ev ev); /* "bf16 shared tile 64x128" */
 const char *view_shape_text(Elab *E, const View *v);

@@ -44,22 +44,38 @@ static bool parse_value(const char *s, DType t, Ev *out)
 	return whole;
 }
 
-static Ev param_value(Elab *E, const Decl *d)
+/* The last -D for the param, or NULL. */
+static const char *override_of(Elab *E, const Decl *d)
 {
-	Define *last = NULL;
+	const char *last = NULL;
 	for (int k = 0; k < E->ndefines; k++)
 		if (!strcmp(E->defines[k].name, d->name)) {
-			last = &E->defines[k];
-			last->used = true;
+			last = E->defines[k].value;
+			E->defines[k].used = true;
 		}
+	return last;
+}
+
+static DType type_param(Elab *E, const Decl *d)
+{
+	const char *last = override_of(E, d);
+	DType t = last ? dtype_from_name(last) : d->dtype;
+	if (t == DT_NONE)
+		elab_error(E, d->loc, E_PARAM, "-D %s=%s is not a type", d->name, last);
+	return t == DT_NONE ? d->dtype : t;
+}
+
+static Ev param_value(Elab *E, const Decl *d)
+{
+	const char *last = override_of(E, d);
 	Ev x;
 	if (!last) {
 		x = eval_const(E, d->init, arena_printf(E->a, "param '%s'", d->name));
 		return ev_cast(E, d->loc, x, d->dtype);
 	}
-	if (parse_value(last->value, d->dtype, &x))
+	if (parse_value(last, d->dtype, &x))
 		return x;
-	elab_error(E, d->loc, E_PARAM, "-D %s=%s is not a value of type %s", d->name, last->value, dtype_name(d->dtype));
+	elab_error(E, d->loc, E_PARAM, "-D %s=%s is not a value of type %s", d->name, last, dtype_name(d->dtype));
 	return ev_error();
 }
 
@@ -70,7 +86,7 @@ static void report_unused_defines(Elab *E)
 		max++;
 	const char **params = ARENA_ARRAY(E->a, const char *, max + 1);
 	for (const Sym *y = E->globals->syms; y; y = y->next)
-		if (y->fixed && !strcmp(y->fixed, "a param"))
+		if (y->kind == SYM_TYPE || (y->fixed && !strcmp(y->fixed, "a param")))
 			params[n++] = y->name;
 	for (int k = 0; k < E->ndefines; k++) {
 		const Define *def = &E->defines[k];
@@ -186,6 +202,7 @@ static void file_decl(Elab *E, const Decl *d, const char *path)
 		sym_define_ev(E, d->loc, d->name, x, "a param");
 		break;
 	}
+	case DE_TYPE: define_type(E, d->loc, d->name, type_param(E, d)); break;
 	case DE_CONST: declare_const(E, d); break;
 	case DE_STATIC_ASSERT: static_assertion(E, d->loc, d->init, d->text); break;
 	case DE_DIM: sym_define(E, d->loc, d->name, SYM_DIM)->dim = E->ndims++; break;

@@ -36,6 +36,9 @@ static Ev eval_name(Elab *E, const Expr *e)
 	case SYM_KERNEL:
 		elab_error(E, e->loc, E_TYPE, "'%s' is a %s, not a value", e->name, y->kind == SYM_FN ? "function" : "kernel");
 		return ev_error();
+	case SYM_TYPE:
+		elab_error(E, e->loc, E_TYPE, "'%s' is a type, not a value", e->name);
+		return ev_error();
 	case SYM_DIM: return dim_value(E, e->loc, y->name, y->dim);
 	default: return scalar_of_sym(E, e, y);
 	}

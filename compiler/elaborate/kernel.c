@@ -108,10 +108,13 @@ static void contiguous_strides(Elab *E, const Decl *p, const View *v, const Ev *
 		strides[k] = ev_binary(E, p->loc, BIN_MUL, strides[k + 1], ev_cast(E, p->loc, extents[k + 1], DT_I64));
 }
 
-static bool tensor_param(Elab *E, const Decl *p)
+static bool tensor_param(Elab *E, const Decl *written)
 {
+	const Decl *p = with_type(E, written);
 	Ev extents[TIR_MAX_RANK], strides[TIR_MAX_RANK];
 	Value *args[2 * TIR_MAX_RANK];
+	if (!p)
+		return false;
 	View *v = ARENA_NEW(E->a, View);
 	*v = (View){ .name = p->name, .declared = p->loc, .space = TY_TENSOR, .dtype = p->dtype, .dir = p->dir,
 		.optional = p->optional, .strided = p->strides != NULL };

@@ -84,6 +84,43 @@ Sym *sym_define_ev(Elab *E, Loc loc, const char *name, Ev ev, const char *fixed)
 	return y;
 }
 
+void define_type(Elab *E, Loc loc, const char *name, DType t)
+{
+	sym_define(E, loc, name, SYM_TYPE)->dtype = t;
+}
+
+static void report_no_type(Elab *E, const Decl *d)
+{
+	const char *candidates[MAX_CANDIDATES] = { NULL };
+	unsigned n = 0;
+	for (DType t = DT_NONE + 1; dtype_bits(t); t++)
+		candidates[n++] = dtype_name(t);
+	for (const Scope *s = E->scope; s; s = s->parent)
+		for (const Sym *y = s->syms; y && n < MAX_CANDIDATES; y = y->next)
+			if (y->kind == SYM_TYPE)
+				candidates[n++] = y->name;
+	const char *near = nearest_name(d->type_name, candidates, n);
+	if (near)
+		elab_error(E, d->type_loc, E_UNKNOWN_NAME, "'%s' is not a type; did you mean '%s'?", d->type_name, near);
+	else
+		elab_error(E, d->type_loc, E_UNKNOWN_NAME, "'%s' is not a type", d->type_name);
+}
+
+const Decl *with_type(Elab *E, const Decl *d)
+{
+	if (!d->type_name)
+		return d;
+	const Sym *y = sym_find(E, d->type_name);
+	if (!y || y->kind != SYM_TYPE) {
+		report_no_type(E, d);
+		return NULL;
+	}
+	Decl *typed = ARENA_NEW(E->a, Decl);
+	*typed = *d;
+	typed->dtype = y->dtype;
+	return typed;
+}
+
 void report_unknown(Elab *E, Loc loc, const char *name, bool call)
 {
 	const char *candidates[MAX_CANDIDATES] = { NULL };
