@@ -36,7 +36,8 @@ static void lower_arrive(Lower *L, const Op *op)
 	const Op *bar = op->args[0]->def;
 	V at = barrier_address(L, bar, slot_of(L, bar, use_number(L, op->args[1])));
 	int64_t bytes = attr_int(op, "bytes", 0);
-	L->ops->syncwarp(L);
+	if (!tir_enclosing(op, OP_ONCE)) /* else the other lanes are not here */
+		L->ops->syncwarp(L);
 	Guard g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntEQ, L->team.lane, const_i32(L, 0), ""));
 	if (bytes > 0 && L->team.warps > 1) { /* one warp announces the bytes */
 		V b = LLVMBuildSelect(L->b, first_thread(L), const_i32(L, bytes), const_i32(L, 0), "");

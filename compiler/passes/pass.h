@@ -26,6 +26,7 @@ const char *pass_name(PassId id);
 const char *pass_contract(PassId id);
 
 /* Each reports its errors and returns false after any. */
+bool pass_check_uniform(Tir *t);
 bool pass_infer_layouts(Tir *t);
 bool pass_select(Tir *t);
 bool pass_bind_barriers(Tir *t);

@@ -1,0 +1,274 @@
+/* check_uniform - needs: elaborated TIR.  Establishes: what several threads do
+ * together is reached by all of them, with the same indices.  Changes nothing.
+ *
+ * Every value has a variation: how far threads of one team may disagree on it.
+ * A var has that of all that is assigned to it and of the conditions around the
+ * assignments, which is a fixed point.  A statement for the team then needs
+ * conditions and indices that vary less than the teamwork spans. */
+#include "compiler/passes/pass.h"
+
+#include <string.h>
+
+typedef enum Variation { BY_NOTHING, BY_CTA, BY_WARP, BY_THREAD } Variation;
+
+typedef struct Varies {
+	Variation by;
+	const Op *from; /* the op it starts with */
+} Varies;
+
+typedef struct Control { /* the conditions around a statement */
+	const Op *op;        /* that has the condition which varies most */
+	Varies varies;
+	bool once;
+	bool *reported;      /* of that condition */
+} Control;
+
+typedef struct Checker {
+	Tir *t;
+	Varies *value;       /* by id; of a var: its contents */
+	const Op *team;
+	bool changed, report, ok;
+} Checker;
+
+/* ---- what needs whom ---- */
+
+/* `most`: the variation that it bears.  `once`: it may also stand in `once`, as a single thread does it. */
+typedef struct Need {
+	Opcode op;
+	Variation most;
+	bool once;
+	const char *what;
+} Need;
+
+static const Need needs[] = {
+	{ OP_PARALLEL,    BY_CTA,     false, "an element loop" },
+	{ OP_FILL,        BY_CTA,     false, "filling a tile" },
+	{ OP_COPY,        BY_CTA,     false, "`copy`" },
+	{ OP_CP_ASYNC,    BY_CTA,     false, "`cp_async`" },
+	{ OP_MMA,         BY_CTA,     false, "a product" },
+	{ OP_WGMMA_WAIT,  BY_CTA,     false, "`wgmma_wait`" },
+	{ OP_REDUCE,      BY_CTA,     false, "a reduction" },
+	{ OP_SCAN,        BY_CTA,     false, "a scan" },
+	{ OP_TMA_LOAD,    BY_CTA,     true,  "`tma_load`" },
+	{ OP_TMA_STORE,   BY_CTA,     true,  "`tma_store`" },
+	{ OP_BULK_LOAD,   BY_CTA,     true,  "`bulk_load`" },
+	{ OP_BULK_STORE,  BY_CTA,     true,  "`bulk_store`" },
+	{ OP_STORE_WAIT,  BY_CTA,     true,  "`store_wait`" },
+	{ OP_ARRIVE,      BY_CTA,     true,  "`arrive`" },
+	{ OP_WAIT,        BY_WARP,    true,  "`wait`" },
+	{ OP_WAIT_PARITY, BY_WARP,    true,  "`wait`" },
+	{ OP_SYNC,        BY_CTA,     false, "`sync`" },
+	{ OP_SYNC_ARRIVE, BY_CTA,     false, "`sync_arrive`" },
+	{ OP_CLUSTER_SYNC, BY_NOTHING, false, "`cluster_sync`" },
+};
+
+static bool of_warps(const Op *op)
+{
+	if (op->code == OP_PARALLEL)
+		return attr_int(op, "warp_scope", 0);
+	for (int i = 0; i < op->nargs; i++) {
+		TypeKind k = op->args[i]->type.kind;
+		if ((k == TY_FRAG || k == TY_VIEW_FRAG) && tile_ref(op->args[i]).warp_scope)
+			return true;
+	}
+	return false;
+}
+
+static bool need_of(const Op *op, Need *n)
+{
+	for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
+		if (needs[i].op != op->code)
+			continue;
+		*n = needs[i];
+		bool counted = op->code == OP_ARRIVE && !attr_get(op->args[0]->def, "from"); /* by hand, with count(n) */
+		if (counted || of_warps(op))
+			n->most = BY_WARP;
+		if (op->code == OP_ARRIVE)
+			n->once = counted;
+		if ((op->code == OP_TMA_LOAD && op->nargs > 4) || (op->code == OP_TMA_STORE && op->nargs > 2))
+			n->once = false; /* the tail is copied by the team */
+		return true;
+	}
+	return false;
+}
+
+/* ---- how values vary ---- */
+
+static Varies most(Varies a, Varies b)
+{
+	return b.by > a.by ? b : a;
+}
+
+static Varies operands(const Checker *c, const Op *op)
+{
+	Varies v = { 0 };
+	for (int i = 0; i < op->nargs; i++)
+		v = most(v, c->value[op->args[i]->id]);
+	return v;
+}
+
+static Varies result_of(const Checker *c, const Op *op)
+{
+	switch (op->code) {
+	case OP_THREAD: case OP_LANE: case OP_CLOCK: case OP_ATOMIC: case OP_PTX: return (Varies){ BY_THREAD, op };
+	case OP_WARP: return (Varies){ team_warps(c->team) > 1 ? BY_WARP : BY_NOTHING, op };
+	case OP_CLUSTER_RANK: return (Varies){ BY_CTA, op };
+	default: return operands(c, op);
+	}
+}
+
+static void raise_value(Checker *c, const Value *v, Varies to)
+{
+	if (to.by <= c->value[v->id].by)
+		return;
+	c->value[v->id] = to;
+	c->changed = true;
+}
+
+/* ---- messages ---- */
+
+static const char *people(const Checker *c, Variation most_allowed)
+{
+	if (most_allowed == BY_NOTHING)
+		return "threads of the cluster";
+	if (most_allowed == BY_WARP)
+		return "threads of a warp";
+	return c->team->code == OP_ROLE ? arena_printf(c->t->arena, "threads of role `%s`", attr_text(c->team, "name", "")) : "threads of the CTA";
+}
+
+static void note_origin(Checker *c, Varies v)
+{
+	static const char *const differs[] = { "", "from CTA to CTA", "from warp to warp", "from thread to thread" };
+	if (v.from->code == OP_ONCE)
+		diag_note(c->t->diags, v.from->loc, "only one thread does what `once` says");
+	else
+		diag_note(c->t->diags, v.from->loc, "%s%s differs %s", v.from->code == OP_ATOMIC ? "the old value of an " : "",
+			v.from->code == OP_ATOMIC ? "atomic" : arena_printf(c->t->arena, "`%s()`", op_info(v.from->code)->text), differs[v.by]);
+}
+
+static void report_control(Checker *c, const Op *op, const Need *n, const Control *at)
+{
+	c->ok = false;
+	if (*at->reported)
+		return;
+	*at->reported = true;
+	diag_error(c->t->diags, op->loc, E_NOT_UNIFORM, "%s needs all %s, but stands under a condition that is not the same for them", n->what,
+		people(c, n->most));
+	diag_note(c->t->diags, at->op->loc, "the condition is here");
+	note_origin(c, at->varies);
+	if (at->varies.by == BY_THREAD && n->most == BY_WARP)
+		diag_help(c->t->diags, "choose warps by warp(), and one thread by `once`");
+}
+
+static void report_once(Checker *c, const Op *op, const Need *n)
+{
+	c->ok = false;
+	diag_error(c->t->diags, op->loc, E_NOT_UNIFORM, "%s needs all %s and cannot stand in `once`", n->what, people(c, n->most));
+}
+
+static void report_index(Checker *c, const Op *op, const Need *n, Varies v)
+{
+	c->ok = false;
+	diag_error(c->t->diags, op->loc, E_NOT_UNIFORM, "%s has an index that is not the same for all %s", n->what, people(c, n->most));
+	note_origin(c, v);
+}
+
+/* ---- statements ---- */
+
+/* What chooses where op acts: use numbers, starts of views, limits; not the value of a fill. */
+static Varies indices_of(const Checker *c, const Op *op)
+{
+	Varies v = { 0 };
+	for (int i = 0; i < op->nargs; i++)
+		if (op->code != OP_FILL || i != 1)
+			v = most(v, c->value[op->args[i]->id]);
+	return v;
+}
+
+static void check_need(Checker *c, const Op *op, const Control *at)
+{
+	Need n;
+	if (!c->report || !need_of(op, &n))
+		return;
+	if (at->once) { /* one thread: whatever its conditions are */
+		if (!n.once)
+			report_once(c, op, &n);
+		return;
+	}
+	if (at->varies.by > n.most) {
+		report_control(c, op, &n, at);
+		return;
+	}
+	Varies index = indices_of(c, op);
+	if (index.by > n.most)
+		report_index(c, op, &n, index);
+}
+
+static void visit(Checker *c, const Region *r, Control at);
+
+static void visit_under(Checker *c, const Op *op, Varies condition, Control at)
+{
+	bool reported = false;
+	if (condition.by > at.varies.by)
+		at = (Control){ op, condition, at.once, &reported };
+	for (int i = 0; i < 2; i++)
+		if (op->regions[i])
+			visit(c, op->regions[i], at);
+}
+
+static void visit_for(Checker *c, const Op *op, Control at)
+{
+	raise_value(c, op->regions[0]->args[0], most(c->value[op->args[0]->id], c->value[op->args[2]->id]));
+	visit_under(c, op, operands(c, op), at);
+}
+
+static void visit_role(Checker *c, const Op *op, Control at)
+{
+	const Op *team = c->team;
+	c->team = op;
+	visit(c, op->regions[0], at);
+	c->team = team;
+}
+
+static void visit_op(Checker *c, const Op *op, Control at)
+{
+	check_need(c, op, &at);
+	switch (op->code) {
+	case OP_IF: visit_under(c, op, operands(c, op), at); break;
+	case OP_FOR: visit_for(c, op, at); break;
+	case OP_WHILE: visit_under(c, op, c->value[op->regions[0]->last->args[0]->id], at); break;
+	case OP_ONCE:
+		at.once = true;
+		visit_under(c, op, (Varies){ BY_THREAD, op }, at);
+		break;
+	case OP_ROLE: visit_role(c, op, at); break;
+	case OP_PARALLEL: break;
+	case OP_SET: raise_value(c, op->args[0], most(c->value[op->args[1]->id], at.varies)); break;
+	default:
+		if (op->result && op->code != OP_VAR)
+			raise_value(c, op->result, result_of(c, op));
+	}
+}
+
+static void visit(Checker *c, const Region *r, Control at)
+{
+	for (const Op *op = r->first; op; op = op->next)
+		visit_op(c, op, at);
+}
+
+bool pass_check_uniform(Tir *t)
+{
+	Checker c = { .t = t, .value = ARENA_ARRAY(t->arena, Varies, t->next_id + 1), .ok = true };
+	for (const Op *k = t->first; k; k = k->next) {
+		memset(c.value, 0, (t->next_id + 1) * sizeof(Varies));
+		c.team = k;
+		c.report = false;
+		do {
+			c.changed = false;
+			visit(&c, k->regions[0], (Control){ 0 });
+		} while (c.changed);
+		c.report = true;
+		visit(&c, k->regions[0], (Control){ 0 });
+	}
+	return c.ok;
+}
