@@ -136,7 +136,7 @@ static ExitCode emit_module(const Compilation *c, const Tir *t)
 		parts.cubin = assembled.cubin;
 		parts.cubin_len = assembled.len;
 		parts.ptx = ptx.data;
-		parts.ptx_len = program ? 0 : ptx.len;
+		parts.ptx_len = ptx.len;
 	}
 	if (c->o->targets & TARGETS_CPU) {
 		if (!lower(c, t, LOWER_CPU, LOWER_CODE, &elf))

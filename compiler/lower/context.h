@@ -25,6 +25,8 @@ typedef struct Wgmma {
 /* Machine operations; one table per target.  Shared addresses are pointers in address space 3 (sm_90a) or plain (cpu). */
 typedef struct TargetOps {
 	bool cpu;
+	const char *triple, *features;
+	const char *(*processor)(const Tir *);
 	V (*thread)(Lower *);                  /* in the CTA, i32 */
 	V (*block_idx)(Lower *, int axis);
 	V (*grid_dim)(Lower *, int axis);

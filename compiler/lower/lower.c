@@ -44,7 +44,7 @@ static bool make_machine(Lower *L)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	pthread_once(&once, use_short_pointers);
-	const char *triple = L->ops->cpu ? "x86_64-unknown-linux-gnu" : "nvptx64-nvidia-cuda";
+	const char *triple = L->ops->triple;
 	if (L->ops->cpu) {
 		LLVMInitializeX86TargetInfo();
 		LLVMInitializeX86Target();
@@ -65,8 +65,7 @@ static bool make_machine(Lower *L)
 	}
 	static const LLVMCodeGenOptLevel levels[] = { LLVMCodeGenLevelNone, LLVMCodeGenLevelLess, LLVMCodeGenLevelDefault, LLVMCodeGenLevelAggressive };
 	int o = L->options->opt_level < 0 ? 0 : L->options->opt_level > 3 ? 3 : L->options->opt_level;
-	/* x86-64-v2 runs on every machine of the last decade; the heavy products run in the runtime. */
-	L->machine = LLVMCreateTargetMachine(target, triple, L->ops->cpu ? "x86-64-v2" : "sm_90a", L->ops->cpu ? "" : "+ptx87", levels[o],
+	L->machine = LLVMCreateTargetMachine(target, triple, L->ops->processor(L->tir), L->ops->features, levels[o],
 	                                     L->ops->cpu ? LLVMRelocPIC : LLVMRelocDefault, LLVMCodeModelDefault);
 	LLVMSetTarget(L->module, triple);
 	LLVMTargetDataRef dl = LLVMCreateTargetDataLayout(L->machine);

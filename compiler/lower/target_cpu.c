@@ -200,7 +200,15 @@ static void cpu_print(Lower *L, const char *format, int n, V *args, const DType 
 
 static void cpu_fail(Lower *L, const char *text) { CALL(L, "tilecpu_fail", NULL, text_pointer(L, text), line(L)); }
 
+/* Runs on every machine of the last decade; the heavy products run in the runtime. */
+static const char *cpu_processor(const Tir *t)
+{
+	(void)t;
+	return "x86-64-v2";
+}
+
 const TargetOps target_cpu = {
+	.triple = "x86_64-unknown-linux-gnu", .features = "", .processor = cpu_processor,
 	.cpu = true, .thread = cpu_thread, .block_idx = cpu_block_idx, .grid_dim = cpu_grid_dim, .cluster_rank = cpu_cluster_rank,
 	.uniform = cpu_uniform, .math = cpu_math, .div_f32 = cpu_div, .enter_role = cpu_enter_role, .setmaxnreg = cpu_setmaxnreg,
 	.shared_written = cpu_shared_written, .mbar_init = cpu_mbar_init, .mbar_init_done = cpu_nothing, .mbar_arrive = cpu_mbar_arrive,

@@ -359,7 +359,33 @@ static void nv_fail(Lower *L, const char *text)
 	ptx(L, "trap;", "~{memory}", NULL, NULL, 0);
 }
 
+/* ---- the processor ---- */
+
+static bool find_hopper_only(Op *op, void *found)
+{
+	switch (op->code) {
+	case OP_WGMMA_FENCE: case OP_WGMMA_COMMIT: case OP_WGMMA_WAIT:
+	case OP_PTX: /* may be anything */
+		*(bool *)found = true;
+		break;
+	case OP_MMA: *(bool *)found |= strncmp(attr_text(op, "inst", ""), "wgmma", 5) == 0; break;
+	case OP_ROLE: *(bool *)found |= attr_get(op, "setmaxnreg") != NULL; break;
+	default: break;
+	}
+	return true;
+}
+
+/* PTX for sm_90a runs on 9.0 only, PTX for sm_90 on later GPUs too. */
+static const char *nv_processor(const Tir *t)
+{
+	bool hopper_only = false;
+	for (const Op *k = t->first; k; k = k->next)
+		tir_walk(k->regions[0], find_hopper_only, &hopper_only);
+	return hopper_only ? "sm_90a" : "sm_90";
+}
+
 const TargetOps target_nvptx = {
+	.triple = "nvptx64-nvidia-cuda", .features = "+ptx87", .processor = nv_processor,
 	.thread = nv_thread, .block_idx = nv_block_idx, .grid_dim = nv_grid_dim, .cluster_rank = nv_cluster_rank, .uniform = nv_uniform,
 	.math = nv_math, .div_f32 = nv_div, .enter_role = nv_enter_role, .setmaxnreg = nv_setmaxnreg, .shared_written = nv_shared_written,
 	.mbar_init = nv_mbar_init, .mbar_init_done = nv_mbar_init_done, .mbar_arrive = nv_mbar_arrive, .mbar_expect = nv_mbar_expect,
