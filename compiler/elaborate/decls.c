@@ -230,33 +230,38 @@ static bool eval_slots(Elab *E, const Decl *d, MBar *b)
 	return false;
 }
 
+/* "Who arrives": {from} or {count}, of which the grammar lets one be written. */
+static bool set_arrivals(Elab *E, const Decl *d, Op *op)
+{
+	int64_t count;
+	if (d->from) {
+		attr_set_text(E->t, op, "from", from_text(E, d));
+		return true;
+	}
+	if (!eval_const_int(E, d->count, "count(...)", &count))
+		return false;
+	if (count < 1) {
+		elab_error(E, d->count->loc, E_BARRIER, "'%s' counts at least one arrival, not %lld", d->name, (long long)count);
+		return false;
+	}
+	attr_set_int(E->t, op, "count", count);
+	return true;
+}
+
 static bool declare_mbarrier(Elab *E, const Decl *d)
 {
-	int64_t count = 0;
 	MBar *b = ARENA_NEW(E->a, MBar);
 	b->name = d->name;
 	b->declared = d->loc;
 	if (!at_top(E, d->loc, "an mbarrier") || !eval_slots(E, d, b))
 		return false;
-	if (!d->from && !d->count) {
-		elab_error(E, d->loc, E_BARRIER, "mbarrier '%s' needs from(roles) or count(n)", d->name);
-		return false;
-	}
-	if (d->count && !eval_const_int(E, d->count, "count(...)", &count))
-		return false;
-	if (d->count && count < 1) {
-		elab_error(E, d->count->loc, E_BARRIER, "'%s' counts at least one arrival, not %lld", d->name, (long long)count);
-		return false;
-	}
 	Op *op = emit_op(E, OP_MBARRIER, d->loc, (Type){ .kind = TY_MBARRIER }, 0, NULL);
 	attr_set_text(E->t, op, "name", d->name);
 	attr_set_int(E->t, op, "slots", b->slots);
 	attr_set_int(E->t, op, "ring", b->ring ? b->slots : 0);
-	if (d->from)
-		attr_set_text(E->t, op, "from", from_text(E, d));
-	if (d->count)
-		attr_set_int(E->t, op, "count", count);
 	op->result->name = d->name;
+	if (!set_arrivals(E, d, op))
+		return false;
 	b->object = op->result;
 	sym_define_ev(E, d->loc, d->name, (Ev){ .kind = EV_MBARRIER, .bar = b }, "an mbarrier");
 	return true;
@@ -266,14 +271,11 @@ static bool declare_barrier(Elab *E, const Decl *d)
 {
 	if (!at_top(E, d->loc, "a named barrier"))
 		return false;
-	if (!d->from) {
-		elab_error(E, d->loc, E_BARRIER, "named barrier '%s' needs from(roles)", d->name);
-		return false;
-	}
 	Op *op = emit_op(E, OP_BARRIER, d->loc, (Type){ .kind = TY_BARRIER }, 0, NULL);
 	attr_set_text(E->t, op, "name", d->name);
-	attr_set_text(E->t, op, "from", from_text(E, d));
 	op->result->name = d->name;
+	if (!set_arrivals(E, d, op))
+		return false;
 	sym_define_ev(E, d->loc, d->name, (Ev){ .kind = EV_BARRIER, .value = op->result }, "a named barrier");
 	return true;
 }

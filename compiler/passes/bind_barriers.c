@@ -164,7 +164,13 @@ static void bind_team(Binder *b, Op *role)
 
 static void bind_barrier(Binder *b, Op *bar)
 {
-	attr_set_int(b->t, bar, "threads", 32 * warps_from(b, bar));
+	int64_t warps = attr_get(bar, "from") ? warps_from(b, bar) : attr_int(bar, "count", 1);
+	if (warps > team_warps(b->kernel)) {
+		diag_error(b->t->diags, bar->loc, E_BARRIER, "`%s` counts %lld warps, the CTA has %d", object_name(bar), (long long)warps,
+			team_warps(b->kernel));
+		b->ok = false;
+	}
+	attr_set_int(b->t, bar, "threads", 32 * warps);
 	attr_set_int(b->t, bar, "id", take_ids(b, "barrier", object_name(bar), 1));
 }
 
@@ -180,6 +186,8 @@ static void check_ids(Binder *b)
 static bool set_sync_id(Op *op, void *user)
 {
 	Binder *b = user;
+	if ((op->code == OP_SYNC || op->code == OP_SYNC_ARRIVE) && op->nargs)
+		check_arriver(b, op->args[0]->def, op);
 	if (op->code == OP_SYNC && op->nargs)
 		attr_set_int(b->t, op, "id", attr_int(op->args[0]->def, "id", 0));
 	else if (op->code == OP_SYNC && team_warps(tir_team(op)) > 1)

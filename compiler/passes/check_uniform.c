@@ -80,7 +80,8 @@ static bool need_of(const Op *op, Need *n)
 		if (needs[i].op != op->code)
 			continue;
 		*n = needs[i];
-		bool counted = op->code == OP_ARRIVE && !attr_get(op->args[0]->def, "from"); /* by hand, with count(n) */
+		bool at_barrier = op->nargs && (op->code == OP_ARRIVE || op->code == OP_SYNC || op->code == OP_SYNC_ARRIVE);
+		bool counted = at_barrier && !attr_get(op->args[0]->def, "from"); /* by hand, with count(n) */
 		if (counted || of_warps(op))
 			n->most = BY_WARP;
 		if (op->code == OP_ARRIVE)

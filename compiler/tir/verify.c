@@ -161,10 +161,11 @@ static void check_extents(Verifier *v, const Op *op)
 			bad(v, op, "extent %d is %lld", i, (long long)op->result->type.shape[i]);
 }
 
-static void check_mbarrier(Verifier *v, const Op *op)
+static void check_barrier(Verifier *v, const Op *op)
 {
 	need_attr(v, op, "name", ATTR_TEXT);
-	need_range(v, op, "slots", 1, 1 << 16);
+	if (op->code == OP_MBARRIER)
+		need_range(v, op, "slots", 1, 1 << 16);
 	if (!attr_get(op, "from") && !attr_get(op, "count"))
 		bad(v, op, "neither {from} nor {count}");
 }
@@ -585,8 +586,7 @@ static void check_decl(Verifier *v, const Op *op)
 	case OP_TENSOR: check_tensor(v, op); break;
 	case OP_SHARED: check_shared(v, op); check_extents(v, op); break;
 	case OP_FRAG: check_extents(v, op); break;
-	case OP_MBARRIER: check_mbarrier(v, op); break;
-	case OP_BARRIER: need_attr(v, op, "name", ATTR_TEXT); need_attr(v, op, "from", ATTR_TEXT); break;
+	case OP_MBARRIER: case OP_BARRIER: check_barrier(v, op); break;
 	default: break;
 	}
 }

@@ -109,6 +109,17 @@ static void test_transposed(void **state)
 	check_square(*state, "transposed", square(*state, TILERT_BF16), ref_transposed, 0, 0);
 }
 
+static void ref_mirrored(const double *x, double *y)
+{
+	for (int k = 0; k < ELEMENTS; k++)
+		y[k] = x[k / S * S + S - 1 - k % S];
+}
+
+static void test_met(void **state)
+{
+	check_square(*state, "met", square(*state, TILERT_F32), ref_mirrored, 0, 0);
+}
+
 static void test_product(void **state)
 {
 	TileRun *r = *state;
@@ -241,6 +252,7 @@ int main(void)
 		cmocka_unit_test(test_running_sums),
 		cmocka_unit_test(test_suffix_sums_of_16),
 		cmocka_unit_test(test_transposed),
+		cmocka_unit_test(test_met),
 		cmocka_unit_test(test_product),
 		cmocka_unit_test(test_converted),
 		cmocka_unit_test(test_functions),

@@ -338,7 +338,7 @@ static const struct { const char *op, *error; } ill_formed[] = {
 	{ "%1 = tensor %z {name=\"y\", dir=1} : tensor<f32, rank 2>", "1 operands for rank 2" },
 	{ "%1 = tensor %z {name=\"y\", dir=4} : tensor<f32, rank 1>", "{dir} is 4" },
 	{ "%1 = mbarrier {name=\"n\", slots=1} : mbarrier", "neither {from} nor {count}" },
-	{ "%1 = barrier {name=\"n\"} : barrier", "{from} is missing" },
+	{ "%1 = barrier {name=\"n\"} : barrier", "neither {from} nor {count}" },
 	{ "role {name=\"A\", first_warp=0, warps=1} (%i : i32) { }", "{instances} is missing" },
 	{ "once { role {name=\"A\", first_warp=0, warps=1, instances=1} (%i : i32) { } }", "inside a role or `once`" },
 	{ "kernel {name=\"n\", threads=32} { }", "inside a kernel" },
