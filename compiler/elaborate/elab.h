@@ -113,7 +113,7 @@ struct Elab {
 	const ElabOptions *o;
 	Define *defines;
 	int ndefines;
-	bool trace;
+	int64_t trace; /* points of each warp, of -D TRACE=n; 0: stamps are nothing */
 	Loaded *loaded;
 
 	Scope *globals, *scope;
@@ -130,6 +130,7 @@ struct Elab {
 	int depth;        /* loops, run-time ifs, once around */
 	bool in_role, in_async, in_grid;
 	int64_t team_warps;
+	Value *trace_tensor;
 
 	/* the parallel loop at hand */
 	int parallel;       /* its number; 0 outside */

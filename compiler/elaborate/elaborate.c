@@ -5,7 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MAX_POINTS = 65536 };
+
 /* ---- overrides: -D NAME=value ---- */
+
+static void read_trace(Elab *E, const char *s)
+{
+	char *end;
+	E->trace = strtol(s, &end, 10);
+	if (*s && !*end && E->trace >= 0 && E->trace <= MAX_POINTS)
+		return;
+	diag_error(E->d, (Loc){ 0 }, E_PARAM, "-D TRACE takes the number of points, 0 to %d, not '%s'", MAX_POINTS, s);
+	E->trace = 0;
+}
 
 static void read_defines(Elab *E)
 {
@@ -21,7 +33,7 @@ static void read_defines(Elab *E)
 		def->value = eq + 1;
 		if (!strcmp(def->name, "TRACE")) {
 			def->used = true;
-			E->trace = strcmp(def->value, "0") != 0;
+			read_trace(E, def->value);
 		}
 	}
 }

@@ -1,6 +1,8 @@
 /* kernel.c - kernels and their roles: launch attributes, dims, parameters, grid. */
 #include "compiler/elaborate/elab.h"
 
+#include <string.h>
+
 enum { MAX_THREADS = 1024, MAX_WARPS = 32 };
 
 /* ---- dims ---- */
@@ -176,6 +178,42 @@ static void kernel_grid(Elab *E, const Decl *d)
 		emit_op(E, OP_GRID, d->grid->loc, type_none(), n, args);
 }
 
+/* ---- the tensor of stamp() ---- */
+
+static Ev blocks_of_grid(Elab *E, const Op *grid)
+{
+	Ev blocks = ev_of(grid->args[0]);
+	for (int k = 1; k < grid->nargs; k++)
+		blocks = ev_binary(E, grid->loc, BIN_MUL, blocks, ev_of(grid->args[k]));
+	return blocks;
+}
+
+/* optional out i64 trace[blocks][warps][points][2] */
+static void trace_param(Elab *E, const Decl *d)
+{
+	const Op *grid = E->region->last;
+	if (!E->trace || !grid || grid->code != OP_GRID)
+		return;
+	for (const Decl *p = d->params; p; p = p->next)
+		if (!strcmp(p->name, "trace"))
+			elab_error(E, p->loc, E_REDEFINED, "'trace' is the parameter that -D TRACE adds to each kernel");
+	const Ev extents[] = { blocks_of_grid(E, grid), ev_int(DT_I32, E->team_warps), ev_int(DT_I32, E->trace), ev_int(DT_I32, 2) };
+	enum { RANK = sizeof extents / sizeof extents[0] };
+	Value *args[2 * RANK];
+	int64_t stride = 1;
+	for (int k = RANK; k-- > 0;) {
+		args[k] = ev_value(E, d->loc, extents[k]);
+		args[RANK + k] = ev_value(E, d->loc, ev_int(DT_I64, stride));
+		stride *= extents[k].i;
+	}
+	Op *op = emit_op(E, OP_TENSOR, d->loc, type_tile(TY_TENSOR, DT_I64, RANK, NULL), 2 * RANK, args);
+	attr_set_text(E->t, op, "name", "trace");
+	attr_set_int(E->t, op, "dir", 2);
+	attr_set_int(E->t, op, "optional", 1);
+	op->result->name = "trace";
+	E->trace_tensor = op->result;
+}
+
 static int64_t launch_attr(Elab *E, const Expr *e, const char *name, int64_t max, DiagCode code)
 {
 	int64_t n = 1;
@@ -217,6 +255,7 @@ void elaborate_kernel(Elab *E, const Decl *d)
 	kernel_params(E, d);
 	launch_attrs(E, d);
 	kernel_grid(E, d);
+	trace_param(E, d);
 	scope_push(E);
 	exec_list(E, d->body->body);
 	scope_pop(E, scope);

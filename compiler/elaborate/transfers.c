@@ -362,7 +362,14 @@ Ev bi_ptx(Elab *E, const Call *c)
 
 Ev bi_stamp(Elab *E, const Call *c)
 {
-	if (E->trace)
-		attr_set_int(E->t, statement(E, c, 0, NULL), "point", c->arg[0].i);
+	Ev point = c->arg[0];
+	if (!E->trace)
+		return ev_void();
+	if (point.kind == EV_CONST && (point.i < 0 || point.i >= E->trace)) {
+		elab_error(E, c->loc[0], E_CALL, "point %lld of stamp: -D TRACE=%lld has points 0 to %lld", (long long)point.i,
+			(long long)E->trace, (long long)E->trace - 1);
+		return ev_error();
+	}
+	statement(E, c, 2, (Value *[]){ E->trace_tensor, ev_value(E, c->loc[0], point) });
 	return ev_void();
 }

@@ -67,7 +67,8 @@ typedef struct TargetOps {
 	void (*grid_wait)(Lower *);
 	void (*grid_launch)(Lower *);
 	void (*cluster_sync)(Lower *);
-	V (*clock)(Lower *);
+	V (*clock)(Lower *);                   /* of the SM, i64 */
+	V (*timer)(Lower *);                   /* nanoseconds, the same for all SMs, i64 */
 	void (*print)(Lower *, const char *format, int n, V *args, const DType *types);
 	void (*fail)(Lower *, const char *text);
 } TargetOps;

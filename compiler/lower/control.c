@@ -213,6 +213,32 @@ static void lower_ptx(Lower *L, const Op *op)
 		L->value[op->result->id] = r;
 }
 
+/* The block's number, x running fastest. */
+static V linear_block(Lower *L)
+{
+	V n = NULL;
+	for (int axis = 3; axis-- > 0;)
+		n = n ? build_add(L, LLVMBuildMul(L->b, n, L->ops->grid_dim(L, axis), ""), L->ops->block_idx(L, axis)) : L->ops->block_idx(L, axis);
+	return n;
+}
+
+static void lower_stamp(Lower *L, const Op *op)
+{
+	static const DType types[] = { DT_I32, DT_I32, DT_I32, DT_I32 };
+	const Op *trace = op->args[0]->def;
+	const Storage *s = storage_of(L, trace);
+	V point = value_of(L, op->args[1]), given = LLVMBuildICmp(L->b, LLVMIntNE, s->pointer, LLVMConstNull(LLVMTypeOf(s->pointer)), "");
+	V first = LLVMBuildICmp(L->b, LLVMIntEQ, L->team.thread, const_i32(L, 0), "");
+	V exists = LLVMBuildICmp(L->b, LLVMIntULT, point, s->extent[2], "");
+	Guard g = guard_begin(L, LLVMBuildAnd(L->b, LLVMBuildAnd(L->b, given, first, ""), exists, ""));
+	V index[] = { linear_block(L), L->cta_warp, point, NULL }, times[] = { L->ops->clock(L), L->ops->timer(L) };
+	for (int k = 0; k < 2; k++) {
+		index[3] = const_i32(L, k);
+		LLVMBuildStore(L->b, times[k], global_address(L, trace, index, types));
+	}
+	guard_end(L, g);
+}
+
 static void lower_op(Lower *L, const Op *op)
 {
 	switch (op->code) {
@@ -243,7 +269,7 @@ static void lower_op(Lower *L, const Op *op)
 	}
 	case OP_TRAP: L->ops->fail(L, "trap"); break;
 	case OP_PTX: lower_ptx(L, op); break;
-	case OP_STAMP: break;
+	case OP_STAMP: lower_stamp(L, op); break;
 	default:
 		if (op_info(op->code)->result == RES_SCALAR) {
 			V args[8];

@@ -218,5 +218,5 @@ const TargetOps target_cpu = {
 	.bar_sync = cpu_bar_sync, .bar_arrive = cpu_bar_arrive, .syncwarp = cpu_syncwarp, .shfl = cpu_shfl, .wgmma = cpu_wgmma,
 	.wgmma_fence = cpu_wgmma_fence, .wgmma_commit = cpu_wgmma_commit, .wgmma_wait = cpu_wgmma_wait, .ldmatrix = cpu_ldmatrix,
 	.stmatrix = cpu_stmatrix, .movmatrix = cpu_movmatrix, .mma_sync = cpu_mma_sync, .grid_wait = cpu_nothing, .grid_launch = cpu_nothing,
-	.cluster_sync = cpu_cluster_sync, .clock = cpu_clock, .print = cpu_print, .fail = cpu_fail,
+	.cluster_sync = cpu_cluster_sync, .clock = cpu_clock, .timer = cpu_clock, .print = cpu_print, .fail = cpu_fail,
 };

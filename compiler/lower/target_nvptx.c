@@ -329,6 +329,7 @@ static void nv_cluster_sync(Lower *L)
 	ptx(L, "barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;", "~{memory}", NULL, NULL, 0);
 }
 
+static V nv_timer(Lower *L) { return ptx(L, "mov.u64 $0, %globaltimer;", "=l,~{memory}", L->i64, NULL, 0); }
 static V nv_clock(Lower *L) { return ptx(L, "mov.u64 $0, %clock64;", "=l,~{memory}", L->i64, NULL, 0); }
 
 static void nv_print(Lower *L, const char *format, int n, V *args, const DType *types)
@@ -394,6 +395,6 @@ const TargetOps target_nvptx = {
 	.cp_async_wait = nv_cp_async_wait, .fence_async = nv_fence_async, .bar_sync = nv_bar_sync, .bar_arrive = nv_bar_arrive,
 	.syncwarp = nv_syncwarp, .shfl = nv_shfl, .wgmma = nv_wgmma, .wgmma_fence = nv_wgmma_fence, .wgmma_commit = nv_wgmma_commit,
 	.wgmma_wait = nv_wgmma_wait, .ldmatrix = nv_ldmatrix, .stmatrix = nv_stmatrix, .movmatrix = nv_movmatrix, .mma_sync = nv_mma_sync,
-	.grid_wait = nv_grid_wait, .grid_launch = nv_grid_launch, .cluster_sync = nv_cluster_sync, .clock = nv_clock, .print = nv_print,
+	.grid_wait = nv_grid_wait, .grid_launch = nv_grid_launch, .cluster_sync = nv_cluster_sync, .clock = nv_clock, .timer = nv_timer, .print = nv_print,
 	.fail = nv_fail,
 };

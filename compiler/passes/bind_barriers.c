@@ -242,7 +242,7 @@ static bool arrive_passes(const Op *op)
 {
 	switch (op->code) {
 	case OP_TMA_LOAD: case OP_BULK_LOAD: case OP_FENCE_ASYNC: case OP_STORE_WAIT:
-	case OP_GET: case OP_SET: case OP_CLOCK:
+	case OP_GET: case OP_SET: case OP_CLOCK: case OP_STAMP:
 		return true;
 	default:
 		return op_info(op->code)->effect == FX_PURE || op_info(op->code)->effect == FX_DECL;

@@ -612,8 +612,6 @@ static void check_debug(Verifier *v, const Op *op)
 		need_attr(v, op, "format", ATTR_TEXT);
 	if (op->code == OP_PTX)
 		need_attr(v, op, "text", ATTR_TEXT);
-	if (op->code == OP_STAMP)
-		need_attr(v, op, "point", ATTR_INT);
 }
 
 static void check_op(Verifier *v, const Op *op)
@@ -635,7 +633,8 @@ static void check_op(Verifier *v, const Op *op)
 	case OP_WGMMA_WAIT: check_wait_operands(v, op); break;
 	case OP_STORE_WAIT: case OP_CP_ASYNC_WAIT: need_range(v, op, "n", 0, 1 << 16); break;
 	case OP_ARRIVE: case OP_WAIT: case OP_WAIT_PARITY: case OP_SYNC: case OP_SYNC_ARRIVE: check_barrier_use(v, op); break;
-	case OP_PRINT: case OP_ASSERT: case OP_PTX: case OP_STAMP: check_debug(v, op); break;
+	case OP_STAMP: need_kind(v, op, 0, TY_TENSOR); need_int(v, op, 1); break;
+	case OP_PRINT: case OP_ASSERT: case OP_PTX: check_debug(v, op); break;
 	default:
 		if (op_info(op->code)->effect == FX_CONTROL)
 			check_control(v, op);
