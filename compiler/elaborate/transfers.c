@@ -162,10 +162,26 @@ static bool check_axis(Elab *E, const Call *c, int k, int rank)
 	return false;
 }
 
+/* Reductions and scans work on the registers of whole f32 fragments. */
+static bool whole_f32(Elab *E, const Call *c, int k)
+{
+	const View *v = c->arg[k].view;
+	bool whole = !v->trans && !v->warp_view;
+	for (int i = 0; i < v->rank; i++)
+		whole &= v->dim[i].take == 0;
+	if (!whole)
+		elab_error(E, c->loc[k], E_SHAPE, "%s takes whole fragments, not a part or .T of '%s'", c->b->name, v->name);
+	else if (v->dtype != DT_F32)
+		elab_error(E, c->loc[k], E_TYPE, "%s takes f32 fragments, '%s' is of %s", c->b->name, v->name, dtype_name(v->dtype));
+	return whole && v->dtype == DT_F32;
+}
+
 Ev bi_reduce(Elab *E, const Call *c)
 {
 	const View *src = c->arg[0].view, *dst = c->arg[1].view;
 	int axes[TIR_MAX_RANK];
+	if (!whole_f32(E, c, 0) || !whole_f32(E, c, 1))
+		return ev_void();
 	int64_t axis = c->arg[2].i;
 	bool flat = view_axes(src, axes) != 2 || view_axes(dst, axes) != 1;
 	if (!flat && !check_axis(E, c, 2, 2))
@@ -193,7 +209,7 @@ Ev bi_scan(Elab *E, const Call *c)
 		elab_error(E, c->loc[2], E_CALL, "argument 3 of %s is not `reverse`", c->b->signature);
 		return ev_void();
 	}
-	if (!check_axis(E, c, 1, view_axes(x, axes)))
+	if (!whole_f32(E, c, 0) || !check_axis(E, c, 1, view_axes(x, axes)))
 		return ev_void();
 	int64_t extent = view_extent(x, (int)axis);
 	if (c->s->within && (c->within < 1 || extent % c->within)) {

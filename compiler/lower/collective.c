@@ -1,5 +1,8 @@
-/* collective.c - reductions and scans of fragments: in a thread, then across lanes by shuffles. */
+/* collective.c - reductions and scans of fragments: in a thread, across lanes by shuffles, across warps through the
+ * team's scratch. */
+#include "compiler/collective.h"
 #include "compiler/lower/context.h"
+#include "compiler/lower/elements.h"
 
 #include <string.h>
 
@@ -15,153 +18,235 @@ static Combine combine_of(const Op *op)
 	return strcmp(k, "max") == 0 ? max_f32 : strcmp(k, "prod") == 0 ? mul_f32 : add_f32;
 }
 
-static V shuffle_f32(Lower *L, V v, int mode, V lane)
+/* The value of the lane whose number differs in one bit. */
+static V across_lane(Lower *L, V v, int bit)
 {
-	V w = L->ops->shfl(L, LLVMBuildBitCast(L->b, v, L->i32, ""), mode, lane);
+	V w = L->ops->shfl(L, LLVMBuildBitCast(L->b, v, L->i32, ""), 3, const_i32(L, 1 << bit));
 	return LLVMBuildBitCast(L->b, w, L->f32, "");
 }
 
-static int axis_of(Coord c, int axis, int rank) { return rank == 1 || axis == 0 ? c.row : c.col; }
-
-static bool needs_f32(Lower *L, const Op *op, const TileRef *r)
+static V load_register(Lower *L, const Storage *s, int reg)
 {
-	if (r->dtype == DT_F32)
-		return true;
-	lower_error(L, op->loc, "reductions and scans are of f32 fragments, not %s", dtype_name(r->dtype));
-	return false;
+	return LLVMBuildLoad2(L->b, L->f32, frag_register(L, s, reg), "");
+}
+
+/* This thread's part of positions along an axis; registers add theirs. */
+static V thread_position(Lower *L, const Layout *l, int axis)
+{
+	V row, col;
+	layout_base(L, l, L->team.lane, L->team.warp, &row, &col);
+	return axis == 0 ? row : col;
+}
+
+/* Word `index` of the team's scratch. */
+static V scratch_word(Lower *L, V index)
+{
+	const Op *team = L->team.op;
+	V off = build_add(L, const_i32(L, attr_int(team, "scratch", 0)), build_mul_const(L, index, 4));
+	if (L->team.instance)
+		off = build_add(L, off, build_mul_const(L, L->team.instance, attr_int(team, "scratch_bytes", 0)));
+	return LLVMBuildGEP2(L->b, L->i8, L->storage[0]->pointer, &off, 1, "");
+}
+
+/* ---- reductions ---- */
+
+/* A warp's number among those along an axis, from the bits of the warp that move along it. */
+static V number_along(Lower *L, unsigned bits)
+{
+	V n = const_i32(L, 0);
+	for (int b = 0, k = 0; b < 5; b++)
+		if (bits >> b & 1) {
+			V bit = LLVMBuildAnd(L->b, LLVMBuildLShr(L->b, L->team.warp, const_i32(L, b), ""), const_i32(L, 1), "");
+			n = LLVMBuildOr(L->b, n, LLVMBuildShl(L->b, bit, const_i32(L, k++), ""), "");
+		}
+	return n;
+}
+
+static V reduce_in_warp(Lower *L, const Storage *s, int axis, int kept, Combine f)
+{
+	V acc = NULL;
+	for (int q = 0; q < s->layout->nregs; q++) {
+		if (coord_along(s->layout, s->layout->reg[q], 1 - axis) != kept)
+			continue;
+		V v = load_register(L, s, q);
+		acc = acc ? f(L, acc, v) : v;
+	}
+	for (int b = 0; b < 5; b++)
+		if (coord_along(s->layout, s->layout->lane[b], axis) != 0)
+			acc = f(L, acc, across_lane(L, acc, b));
+	return acc;
+}
+
+/* part[i]: of the result's register i; becomes what all warps have. */
+static void reduce_across_warps(Lower *L, const Layout *l, int axis, const Layout *result, V *part, Combine f)
+{
+	unsigned bits = warp_bits_along(l, axis);
+	int warps = 1 << __builtin_popcount(bits), extent = result->rows;
+	V at = thread_position(L, result, 0), mine = build_mul_const(L, number_along(L, bits), extent);
+	team_sync(L); /* the scratch has been read */
+	for (int r = 0; r < result->nregs; r++)
+		LLVMBuildStore(L->b, part[r], scratch_word(L, build_add(L, mine, build_add(L, at, const_i32(L, result->reg[r].row)))));
+	team_sync(L);
+	for (int r = 0; r < result->nregs; r++)
+		for (int w = 0; w < warps; w++) {
+			V word = scratch_word(L, build_add(L, at, const_i32(L, w * extent + result->reg[r].row)));
+			V v = LLVMBuildLoad2(L->b, L->f32, word, "");
+			part[r] = w ? f(L, part[r], v) : v;
+		}
 }
 
 void lower_reduce(Lower *L, const Op *op)
 {
 	TileRef s = tile_ref(op->args[0]), d = tile_ref(op->args[1]);
-	int axis = (int)attr_int(op, "axis", 0), keep = 1 - axis;
+	int axis = (int)attr_int(op, "axis", 0);
 	Storage *ss = storage_of(L, s.object), *ds = storage_of(L, d.object);
 	Combine f = combine_of(op);
-	if (!needs_f32(L, op, &s) || !needs_f32(L, op, &d))
-		return;
-	for (int b = 0; b < ss->layout->warp_bits; b++)
-		if (axis_of(ss->layout->warp[b], axis, 2) != 0) {
-			lower_error(L, op->loc, "a reduction over axis %d of layout %s crosses warps: reduce through a shared tile", axis,
-			            attr_text(s.object, "layout", "?"));
-			return;
-		}
-	for (int r = 0; r < ds->layout->nregs; r++) {
-		V acc = NULL;
-		for (int q = 0; q < ss->layout->nregs; q++) {
-			if (axis_of(ss->layout->reg[q], keep, 2) != ds->layout->reg[r].row)
-				continue;
-			V v = LLVMBuildLoad2(L->b, L->f32, frag_register(L, ss, q), "");
-			acc = acc ? f(L, acc, v) : v;
-		}
-		for (int b = 0; b < 5; b++)
-			if (axis_of(ss->layout->lane[b], axis, 2) != 0)
-				acc = f(L, acc, shuffle_f32(L, acc, 3, const_i32(L, 1 << b)));
-		LLVMBuildStore(L->b, acc, frag_register(L, ds, r));
-	}
+	V *part = ARENA_ARRAY(L->arena, V, ds->layout->nregs);
+	for (int r = 0; r < ds->layout->nregs; r++)
+		part[r] = reduce_in_warp(L, ss, axis, ds->layout->reg[r].row, f);
+	if (warp_bits_along(ss->layout, axis))
+		reduce_across_warps(L, ss->layout, axis, ds->layout, part, f);
+	for (int r = 0; r < ds->layout->nregs; r++)
+		LLVMBuildStore(L->b, part[r], frag_register(L, ds, r));
 }
 
+/* ---- scans ---- */
+
+/* Blocks of positions grow level by level.  Registers in one block of a line agree on all but the block's own digits;
+ * the one at its start, the leader, stands for it. */
 typedef struct Scan {
+	const Storage *st;
 	const Layout *l;
-	int axis, within, block; /* block: consecutive elements of a thread */
+	int axis, within;
 	bool reverse;
+	Combine f;
+	V *value;  /* by register: scanned within its block, less `before` */
+	V *before; /* by leader: what precedes the block within the lanes and warps seen so far, or NULL */
+	V *total;  /* by leader: of the block */
 } Scan;
 
-/* Elements of one thread along the axis must be one run from the thread's origin. */
-static int block_of(const Layout *l, int axis)
+static int position_of(const Scan *s, int reg) { return coord_along(s->l, s->l->reg[reg], s->axis); }
+static int line_of(const Scan *s, int reg) { return coord_along(s->l, s->l->reg[reg], 1 - s->axis); }
+static bool is_leader(const Scan *s, int reg, int unit) { return position_of(s, reg) % unit == 0; }
+
+static int register_at(const Scan *s, int line, int position)
 {
-	int most = 0;
-	for (int r = 0; r < l->nregs; r++) {
-		int k = axis_of(l->reg[r], axis, l->rank);
-		most = k > most ? k : most;
-	}
-	int seen = 0;
-	for (int want = 0; want <= most; want++)
-		for (int r = 0; r < l->nregs; r++)
-			if (axis_of(l->reg[r], axis, l->rank) == want) {
-				seen++;
-				break;
-			}
-	return seen == most + 1 ? most + 1 : 0;
+	return layout_find_reg(s->l, s->axis == 0 ? position : line, s->axis == 0 ? line : position);
 }
 
-static int scan_reg(const Scan *s, int row_col_other, int k)
-{
-	for (int r = 0; r < s->l->nregs; r++) {
-		Coord c = s->l->reg[r];
-		int other = s->l->rank == 1 ? 0 : s->axis == 0 ? c.col : c.row;
-		if (axis_of(c, s->axis, s->l->rank) == k && other == row_col_other)
-			return r;
-	}
-	return -1;
-}
+static V combine(Lower *L, const Scan *s, V a, V b) { return a ? s->f(L, a, b) : b; }
 
-static void scan_line(Lower *L, const Storage *st, const Scan *s, int other, Combine f, V identity)
+/* The blocks of one register digit follow one another in this thread; `leader` is the first of them. */
+static void scan_registers(Lower *L, Scan *s, const Level *v, int leader)
 {
 	V run = NULL;
-	int n = s->block;
-	for (int i = 0; i < n; i++) {
-		int k = s->reverse ? n - 1 - i : i;
-		V at = frag_register(L, st, scan_reg(s, other, k)), v = LLVMBuildLoad2(L->b, L->f32, at, "");
-		run = i % s->within == 0 ? v : f(L, run, v);
-		LLVMBuildStore(L->b, run, at);
+	int line = line_of(s, leader), start = position_of(s, leader);
+	for (int i = 0; i < v->radix; i++) {
+		int digit = s->reverse ? v->radix - 1 - i : i, at = start + digit * v->unit;
+		int block = register_at(s, line, at);
+		if (i * v->unit % s->within == 0)
+			run = NULL;
+		V before = run && s->before[block] ? s->f(L, run, s->before[block]) : run ? run : s->before[block];
+		run = combine(L, s, run, s->total[block]);
+		s->before[block] = NULL;
+		for (int p = at; before && p < at + v->unit; p++) {
+			int reg = register_at(s, line, p);
+			if (reg >= 0)
+				s->value[reg] = s->f(L, before, s->value[reg]);
+		}
 	}
-	if (s->within <= n)
-		return;
-	/* run: this thread's total.  Exclusive scan of totals over the lanes that hold the line. */
-	V total = run, before = identity;
-	for (int b = 0; b < 5; b++) {
-		int step = axis_of(s->l->lane[b], s->axis, s->l->rank);
-		if (step == 0 || step >= s->within)
+	s->total[leader] = run;
+}
+
+static void scan_lane(Lower *L, Scan *s, const Level *v, int leader)
+{
+	V bit = LLVMBuildAnd(L->b, L->team.lane, const_i32(L, 1 << v->bit), "");
+	V later = LLVMBuildICmp(L->b, s->reverse ? LLVMIntEQ : LLVMIntNE, bit, const_i32(L, 0), "");
+	V other = across_lane(L, s->total[leader], v->bit), before = s->before[leader];
+	V identity = const_f32(L, s->f == mul_f32 ? 1 : 0);
+	s->before[leader] = LLVMBuildSelect(L->b, later, combine(L, s, before, other), before ? before : identity, "");
+	s->total[leader] = s->f(L, s->total[leader], other);
+}
+
+/* Totals of the blocks of all warps meet in the scratch: one row of them per block, one column per line. */
+static void scan_warps(Lower *L, Scan *s, const Level *v)
+{
+	int lines = extent_along(s->l, 1 - s->axis);
+	V position = LLVMBuildUDiv(L->b, thread_position(L, s->l, s->axis), const_i32(L, v->unit), "");
+	V digit = LLVMBuildAnd(L->b, position, const_i32(L, v->radix - 1), ""), line = thread_position(L, s->l, 1 - s->axis);
+	V row = build_mul_const(L, position, lines), first = build_mul_const(L, LLVMBuildSub(L->b, position, digit, ""), lines);
+	team_sync(L); /* the scratch has been read */
+	for (int r = 0; r < s->l->nregs; r++)
+		if (is_leader(s, r, v->unit)) {
+			V own = const_i32(L, position_of(s, r) / v->unit * lines + line_of(s, r));
+			LLVMBuildStore(L->b, s->total[r], scratch_word(L, build_add(L, build_add(L, row, line), own)));
+		}
+	team_sync(L);
+	for (int r = 0; r < s->l->nregs; r++) {
+		if (!is_leader(s, r, v->unit))
 			continue;
-		V bit = LLVMBuildAnd(L->b, L->team.lane, const_i32(L, 1 << b), "");
-		V other_total = shuffle_f32(L, total, 3, const_i32(L, 1 << b));
-		V later = LLVMBuildICmp(L->b, s->reverse ? LLVMIntEQ : LLVMIntNE, bit, const_i32(L, 0), "");
-		before = LLVMBuildSelect(L->b, later, f(L, before, other_total), before, "");
-		total = f(L, total, other_total);
+		V before = s->before[r], total = NULL;
+		V identity = const_f32(L, s->f == mul_f32 ? 1 : 0);
+		for (int i = 0; i < v->radix; i++) {
+			int w = s->reverse ? v->radix - 1 - i : i;
+			V own = const_i32(L, (position_of(s, r) / v->unit + w) * lines + line_of(s, r));
+			V t = LLVMBuildLoad2(L->b, L->f32, scratch_word(L, build_add(L, build_add(L, first, line), own)), "");
+			V earlier = LLVMBuildICmp(L->b, s->reverse ? LLVMIntULT : LLVMIntUGT, digit, const_i32(L, w), "");
+			V term = LLVMBuildSelect(L->b, earlier, t, identity, "");
+			before = combine(L, s, before, term);
+			total = combine(L, s, total, t);
+		}
+		s->before[r] = before;
+		s->total[r] = total;
 	}
-	for (int k = 0; k < n; k++) {
-		V at = frag_register(L, st, scan_reg(s, other, k));
-		LLVMBuildStore(L->b, f(L, before, LLVMBuildLoad2(L->b, L->f32, at, "")), at);
+}
+
+static void scan_level(Lower *L, Scan *s, const Level *v)
+{
+	if (v->kind == LEVEL_WARPS) {
+		scan_warps(L, s, v);
+		return;
+	}
+	for (int r = 0; r < s->l->nregs; r++) {
+		if (v->kind == LEVEL_LANE && is_leader(s, r, v->unit))
+			scan_lane(L, s, v, r);
+		if (v->kind == LEVEL_REGISTERS && is_leader(s, r, v->unit * v->radix))
+			scan_registers(L, s, v, r);
+	}
+}
+
+/* What is still to come before the blocks of the last level. */
+static void apply_before(Lower *L, Scan *s, int unit)
+{
+	for (int r = 0; r < s->l->nregs; r++) {
+		int leader = register_at(s, line_of(s, r), position_of(s, r) / unit * unit);
+		if (s->before[leader])
+			s->value[r] = s->f(L, s->before[leader], s->value[r]);
 	}
 }
 
 void lower_scan(Lower *L, const Op *op)
 {
 	TileRef r = tile_ref(op->args[0]);
-	Storage *st = storage_of(L, r.object);
-	Scan s = { .l = st->layout, .axis = (int)attr_int(op, "axis", 0), .reverse = attr_int(op, "reverse", 0) };
-	int extent = r.rank == 1 || s.axis == 0 ? st->layout->rows : st->layout->cols;
-	s.within = (int)attr_int(op, "within", extent);
-	if (s.within <= 0)
-		s.within = extent;
-	s.block = block_of(s.l, s.axis);
-	if (!needs_f32(L, op, &r))
-		return;
-	if (s.block == 0 || (s.within < s.block && s.block % s.within != 0) || (s.within > s.block && s.within % s.block != 0)) {
-		lower_error(L, op->loc, "a scan within %d of layout %s is not possible: a thread's elements must be one run that %d divides or is a multiple of",
-		            s.within, attr_text(r.object, "layout", "?"), s.within);
+	const Storage *st = storage_of(L, r.object);
+	int n = st->layout->nregs;
+	Scan s = { .st = st, .l = st->layout, .axis = (int)attr_int(op, "axis", 0), .within = scan_within(op, st->layout),
+		.reverse = attr_int(op, "reverse", 0), .f = combine_of(op),
+		.value = ARENA_ARRAY(L->arena, V, n), .before = ARENA_ARRAY(L->arena, V, n), .total = ARENA_ARRAY(L->arena, V, n) };
+	Levels levels;
+	if (!scan_levels(s.l, s.axis, s.within, &levels)) {
+		lower_error(L, op->loc, "a scan within %d cuts the rows or columns that layout %s gives to one thread", s.within,
+			attr_text(r.object, "layout", "?"));
 		return;
 	}
-	for (int b = 0; b < s.l->warp_bits; b++) {
-		int step = axis_of(s.l->warp[b], s.axis, s.l->rank);
-		if (step != 0 && step < s.within) {
-			lower_error(L, op->loc, "a scan within %d of layout %s crosses warps: scan within a warp and add totals through a shared tile", s.within,
-			            attr_text(r.object, "layout", "?"));
-			return;
-		}
+	for (int i = 0; i < n; i++)
+		s.value[i] = s.total[i] = load_register(L, st, i);
+	int unit = 1;
+	for (int i = 0; i < levels.n; i++) {
+		scan_level(L, &s, &levels.level[i]);
+		unit *= levels.level[i].radix;
 	}
-	Combine f = combine_of(op);
-	V identity = const_f32(L, f == mul_f32 ? 1 : 0);
-	int done[512], ndone = 0;
-	for (int q = 0; q < s.l->nregs; q++) {
-		Coord c = s.l->reg[q];
-		int other = s.l->rank == 1 ? 0 : s.axis == 0 ? c.col : c.row;
-		bool seen = false;
-		for (int i = 0; i < ndone; i++)
-			seen |= done[i] == other;
-		if (seen || ndone == 512)
-			continue;
-		done[ndone++] = other;
-		scan_line(L, st, &s, other, f, identity);
-	}
+	apply_before(L, &s, unit);
+	for (int i = 0; i < n; i++)
+		LLVMBuildStore(L->b, s.value[i], frag_register(L, st, i));
 }

@@ -24,6 +24,13 @@ typedef struct Batch {
 
 static bool packable(DType d) { return dtype_is_float(d) && dtype_bits(d) == 16; }
 
+/* Steps that are no powers of two may carry. */
+static V with_bit(Lower *L, V sum, V bit, int step)
+{
+	V part = build_mul_const(L, bit, step);
+	return (step & (step - 1)) == 0 ? LLVMBuildOr(L->b, sum, part, "") : LLVMBuildAdd(L->b, sum, part, "");
+}
+
 void layout_base(Lower *L, const Layout *l, V lane, V warp, V *row, V *col)
 {
 	V r = const_i32(L, 0), c = const_i32(L, 0);
@@ -33,9 +40,9 @@ void layout_base(Lower *L, const Layout *l, V lane, V warp, V *row, V *col)
 			continue;
 		V bit = LLVMBuildAnd(L->b, LLVMBuildLShr(L->b, b < 5 ? lane : warp, const_i32(L, b < 5 ? b : b - 5), ""), const_i32(L, 1), "");
 		if (k.row)
-			r = LLVMBuildOr(L->b, r, build_mul_const(L, bit, k.row), "");
+			r = with_bit(L, r, bit, k.row);
 		if (k.col)
-			c = LLVMBuildOr(L->b, c, build_mul_const(L, bit, k.col), "");
+			c = with_bit(L, c, bit, k.col);
 	}
 	*row = r;
 	*col = c;

@@ -1,7 +1,8 @@
-/* bind_barriers - needs: elaborated TIR.  Establishes: {count} of mbarriers;
+/* bind_barriers - needs: {layout} of fragments.  Establishes: {count} of mbarriers;
  * {threads} and {id} of named barriers, {sync_id} of roles whose team
  * synchronises, {id} of sync; {bytes} and {expect} of loads, with the
  * announcement merged into the arrive that follows them. */
+#include "compiler/collective.h"
 #include "compiler/passes/pass.h"
 
 #include <string.h>
@@ -140,23 +141,22 @@ static int take_ids(Binder *b, const char *what, const char *name, int n)
 }
 
 /* Reductions and scans across warps synchronise their team, too. */
+typedef struct FindSync { Arena *arena; bool found; } FindSync;
+
 static bool find_sync(Op *op, void *user)
 {
-	bool *found = user;
-	if (op->code == OP_SYNC && !op->nargs)
-		*found = true;
-	if ((op->code == OP_REDUCE || op->code == OP_SCAN) && !tile_ref(op->args[0]).warp_scope)
-		*found = true;
+	FindSync *f = user;
+	f->found |= op->code == OP_SYNC ? !op->nargs : collective_scratch(f->arena, op) > 0;
 	return op->code != OP_PARALLEL;
 }
 
 static void bind_team(Binder *b, Op *role)
 {
-	bool syncs = false;
+	FindSync f = { b->t->arena, false };
 	if (attr_int(role, "warps", 1) < 2)
 		return; /* one warp: __syncwarp */
-	tir_walk(role->regions[0], find_sync, &syncs);
-	if (!syncs)
+	tir_walk(role->regions[0], find_sync, &f);
+	if (!f.found)
 		return;
 	int n = (int)attr_int(role, "instances", 1);
 	attr_set_int(b->t, role, "sync_id", take_ids(b, "role", attr_text(role, "name", ""), n));

@@ -1,6 +1,8 @@
-/* plan_shared - needs: {layout} of shared tiles.  Establishes: {offset},
+/* plan_shared - needs: {layout} of shared tiles and fragments.  Establishes: {offset},
  * {bytes} of one stage and {stage_bytes} between stages of every shared tile,
- * {offset} of every mbarrier, {smem} of the kernel; all fits the SM. */
+ * {offset} of every mbarrier, {scratch scratch_bytes} of teams whose reductions
+ * or scans cross warps, {smem} of the kernel; all fits the SM. */
+#include "compiler/collective.h"
 #include "compiler/passes/pass.h"
 
 #include <stdlib.h>
@@ -102,6 +104,42 @@ static void place_mbarriers(Planner *p)
 	}
 }
 
+/* ---- scratch: one piece per instance of a team, for its reductions and scans one after the other ---- */
+
+typedef struct Scratch {
+	Planner *p;
+	Op *team;
+	int64_t bytes;
+} Scratch;
+
+static bool measure_scratch(Op *op, void *user)
+{
+	Scratch *s = user;
+	int64_t bytes = tir_team(op) == s->team ? collective_scratch(s->p->t->arena, op) : 0;
+	s->bytes = bytes > s->bytes ? bytes : s->bytes;
+	return op->code != OP_PARALLEL;
+}
+
+static void place_scratch(Planner *p, Op *team)
+{
+	Scratch s = { p, team, 0 };
+	tir_walk(team->regions[0], measure_scratch, &s);
+	if (!s.bytes)
+		return;
+	p->top = round_up(p->top, 16);
+	attr_set_int(p->t, team, "scratch", p->top);
+	attr_set_int(p->t, team, "scratch_bytes", s.bytes);
+	p->top += s.bytes * attr_int(team, "instances", 1);
+}
+
+static void place_scratches(Planner *p)
+{
+	place_scratch(p, p->kernel);
+	for (Op *op = p->kernel->regions[0]->first; op; op = op->next)
+		if (op->code == OP_ROLE)
+			place_scratch(p, op);
+}
+
 /* ---- tiles in the storage of others ---- */
 
 static void alias_error(Planner *p, const Op *tile, const Op *base, const char *why)
@@ -193,6 +231,7 @@ static void plan(Planner *p)
 		if (op->code == OP_SHARED && op->nargs)
 			place_alias(p, op);
 	place_mbarriers(p);
+	place_scratches(p);
 	check_total(p);
 }
 
