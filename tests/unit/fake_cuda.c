@@ -40,6 +40,13 @@ static CUresult in_context(void)
 	return current() ? CUDA_SUCCESS : 201;
 }
 
+/* While a stream captures, the driver refuses what may wait or allocate, and spoils the capture. */
+static CUresult not_captured(void)
+{
+	fake->refused += fake->capturing;
+	return fake->capturing ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : in_context();
+}
+
 static CUresult fake_cuInit(unsigned flags) { return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; }
 
 static CUresult fake_cuGetErrorName(CUresult r, const char **out)
@@ -142,26 +149,26 @@ static CUresult fake_cuMemAlloc(CUdeviceptr *out, size_t bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*out = (CUdeviceptr)(uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
 	fake->allocs++;
-	return in_context();
+	return not_captured();
 }
 
 static CUresult fake_cuMemFree(CUdeviceptr p)
 {
 	free((void *)(uintptr_t)p);
 	fake->frees++;
-	return in_context();
+	return not_captured();
 }
 
 static CUresult fake_cuMemcpyHtoD(CUdeviceptr dst, const void *src, size_t bytes)
 {
 	memcpy((void *)(uintptr_t)dst, src, bytes);
-	return in_context();
+	return not_captured();
 }
 
 static CUresult fake_cuMemcpyDtoH(void *dst, CUdeviceptr src, size_t bytes)
 {
 	memcpy(dst, (void *)(uintptr_t)src, bytes);
-	return in_context();
+	return not_captured();
 }
 
 static CUresult fake_cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t bytes, CUstream s)
@@ -181,7 +188,7 @@ static CUresult fake_cuStreamCreate(CUstream *out, unsigned flags)
 }
 
 static CUresult fake_cuStreamDestroy(CUstream s) { (void)s; return in_context(); }
-static CUresult fake_cuStreamSynchronize(CUstream s) { (void)s; return in_context(); }
+static CUresult fake_cuStreamSynchronize(CUstream s) { (void)s; return not_captured(); }
 
 static CUresult fake_cuEventCreate(CUevent *out, unsigned flags)
 {
@@ -192,14 +199,14 @@ static CUresult fake_cuEventCreate(CUevent *out, unsigned flags)
 
 static CUresult fake_cuEventDestroy(CUevent e) { (void)e; return in_context(); }
 static CUresult fake_cuEventRecord(CUevent e, CUstream s) { (void)e; (void)s; return in_context(); }
-static CUresult fake_cuEventSynchronize(CUevent e) { (void)e; return in_context(); }
+static CUresult fake_cuEventSynchronize(CUevent e) { (void)e; return not_captured(); }
 
 static CUresult fake_cuEventElapsedTime(float *ms, CUevent begin, CUevent end)
 {
 	(void)begin;
 	(void)end;
 	*ms = 1.5f;
-	return in_context();
+	return not_captured();
 }
 
 /* ---- code ---- */
@@ -218,14 +225,14 @@ static CUresult fake_cuModuleLoadDataEx(CUmodule *out, const void *image, unsign
 	fake->loads++;
 	fake->loaded_ptx = is_ptx;
 	*out = (CUmodule)(void *)&primaries[0];
-	return in_context();
+	return not_captured();
 }
 
 static CUresult fake_cuModuleUnload(CUmodule m)
 {
 	(void)m;
 	fake->unloads++;
-	return in_context();
+	return not_captured();
 }
 
 static CUresult fake_cuModuleGetFunction(CUfunction *out, CUmodule m, const char *name)
@@ -234,7 +241,7 @@ static CUresult fake_cuModuleGetFunction(CUfunction *out, CUmodule m, const char
 	if (!strcmp(name, "absent"))
 		return CUDA_ERROR_NOT_FOUND;
 	*out = (CUfunction)(void *)&primaries[1];
-	return in_context();
+	return not_captured();
 }
 
 static CUresult fake_cuFuncSetAttribute(CUfunction f, int attribute, int value)
@@ -244,7 +251,7 @@ static CUresult fake_cuFuncSetAttribute(CUfunction f, int attribute, int value)
 		fake->max_dynamic_smem = value;
 	if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
 		fake->non_portable = value;
-	return in_context();
+	return not_captured();
 }
 
 static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra)

@@ -314,6 +314,26 @@ static void test_empty_grid_launches_nothing(void **state)
 	close_launch(&l);
 }
 
+static void test_launch_on_a_capturing_stream(void **state)
+{
+	Launch l = set_up_launch(1000);
+	tilert_prepared *p;
+
+	(void)state;
+	fake->capturing = 1;
+	assert_int_equal(tilert_launch(l.k, l.args, 6, (tilert_stream)fake), TILERT_OK);
+	assert_int_equal(tilert_prepare(l.k, l.args, 6, &p), TILERT_OK);
+	assert_int_equal(tilert_prepared_launch(p, (tilert_stream)fake), TILERT_OK);
+	tilert_prepared_destroy(p);
+	assert_int_equal(tilert_memset(l.d, 0x7000, 0, 0, (tilert_stream)fake), TILERT_OK);
+	assert_int_equal(fake->launches, 2);
+	assert_int_equal(fake->refused, 0);
+	assert_int_equal(tilert_stream_sync(l.d, (tilert_stream)fake), TILERT_EDEVICE); /* the driver's refusal is passed on */
+	assert_int_equal(fake->refused, 1);
+	fake->capturing = 0;
+	close_launch(&l);
+}
+
 static void test_errors_of_launches(void **state)
 {
 	Launch l = set_up_launch(64);
@@ -368,6 +388,7 @@ int main(void)
 		TEST(test_launch),
 		TEST(test_launch_without_attributes),
 		TEST(test_empty_grid_launches_nothing),
+		TEST(test_launch_on_a_capturing_stream),
 		TEST(test_errors_of_launches),
 		TEST(test_null_arguments),
 	};

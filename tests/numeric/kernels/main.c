@@ -36,18 +36,31 @@ bool numeric_on_cpu(void)
 	return strcmp(device_name(), "cpu") == 0;
 }
 
+static tilert_module *open_module(const char *name)
+{
+	const char *folders = getenv("TILE_TEST_MODULES");
+	tilert_module *m = NULL;
+	tilert_status s = TILERT_ENOENT;
+	for (const char *f = folders ? folders : NUMERIC_MODULES; s == TILERT_ENOENT && *f;) {
+		char path[1024];
+		size_t n = strcspn(f, ":");
+		snprintf(path, sizeof path, "%.*s/%s", (int)n, f, name);
+		s = tilert_module_open(device, path, &m);
+		f += n + (f[n] == ':');
+	}
+	OK(s);
+	return m;
+}
+
 tilert_module *numeric_module(const char *name)
 {
-	const char *folder = getenv("TILE_TEST_MODULES");
-	char path[1024];
 	size_t i = 0;
 	for (; i < MAX_MODULES && modules[i].module; i++) {
 		if (strcmp(modules[i].name, name) == 0)
 			return modules[i].module;
 	}
 	assert_true(i < MAX_MODULES);
-	snprintf(path, sizeof path, "%s/%s", folder ? folder : NUMERIC_MODULES, name);
-	OK(tilert_module_open(device, path, &modules[i].module));
+	modules[i].module = open_module(name);
 	snprintf(modules[i].name, sizeof modules[i].name, "%s", name);
 	return modules[i].module;
 }
@@ -131,6 +144,7 @@ int main(int argc, char **argv)
 	n += vector_add_cases(cases + n);
 	n += gemm_cases(cases + n);
 	n += kda_cases(cases + n);
+	n += launch_cases(cases + n);
 	for (size_t i = 0; i < n; i++)
 		tests[i] = (struct CMUnitTest){ .name = cases[i].name, .test_func = run_case, .initial_state = &cases[i] };
 	if (argc > 1)

@@ -17,7 +17,7 @@ void numeric_ok(tilert_status s, const char *text, const char *call, const char 
 
 tilert_device *numeric_device(void);
 bool numeric_on_cpu(void);
-/* Opened once and kept; `name` is a file of $TILE_TEST_MODULES (default: where the build put the examples' modules). */
+/* Opened once and kept; `name` is a file in one of the folders a:b:... of $TILE_TEST_MODULES (default: where the build put the modules). */
 tilert_module *numeric_module(const char *name);
 
 /* Device memory with a guard of NaN bytes (0xff) behind it. */
@@ -41,5 +41,6 @@ typedef struct NumericCase { char name[96]; void (*run)(const void *spec); const
 size_t vector_add_cases(NumericCase *out);
 size_t gemm_cases(NumericCase *out);
 size_t kda_cases(NumericCase *out);
+size_t launch_cases(NumericCase *out);
 
 #endif
