@@ -3,38 +3,14 @@
 #include <tilekern/kda.h>
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/call.h"
 #include "kda_modules.h" /* generated: the modules as arrays */
 
 enum { DIM = 128, CHUNK = 64, RECORD_BYTES = 12800, TILE_BYTES = 3 * CHUNK * DIM * 2 };
-
-static _Thread_local char error_text[512];
-
-const char *tilekern_last_error(void)
-{
-	return error_text;
-}
-
-__attribute__((format(printf, 2, 3)))
-static tilert_status fail(tilert_status s, const char *format, ...)
-{
-	va_list args;
-	va_start(args, format);
-	vsnprintf(error_text, sizeof error_text, format, args);
-	va_end(args);
-	return s;
-}
-
-/* What a function of the runtime returned, with our context before its text. */
-static tilert_status passed_on(tilert_status s, const char *what)
-{
-	return s == TILERT_OK ? s : fail(s, "%s: %s", what, tilert_last_error());
-}
 
 /* ---- The library on a device ---------------------------------------------- */
 
@@ -55,7 +31,7 @@ static tilert_status find_kernels(tilekern_kda *kda)
 	for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
 		tilert_status s = tilert_module_kernel(kda->module[wanted[i].module], wanted[i].name, wanted[i].out);
 		if (s != TILERT_OK)
-			return passed_on(s, "tilekern_kda_open");
+			return call_passed_on(s, "tilekern_kda_open");
 	}
 	return TILERT_OK;
 }
@@ -69,15 +45,15 @@ tilert_status tilekern_kda_open(tilert_device *d, tilekern_kda **out)
 		[STATE] = { tilekern_kda_state, tilekern_kda_state_bytes },
 	};
 	if (!d)
-		return fail(TILERT_EINVAL, "tilekern_kda_open: d is NULL");
+		return call_fail(TILERT_EINVAL, "tilekern_kda_open: d is NULL");
 	if (!out)
-		return fail(TILERT_EINVAL, "tilekern_kda_open: out is NULL");
+		return call_fail(TILERT_EINVAL, "tilekern_kda_open: out is NULL");
 	tilekern_kda *kda = calloc(1, sizeof *kda);
 	if (!kda)
-		return fail(TILERT_ENOMEM, "tilekern_kda_open: no memory for %zu bytes", sizeof *kda);
+		return call_fail(TILERT_ENOMEM, "tilekern_kda_open: no memory for %zu bytes", sizeof *kda);
 	tilert_status s = TILERT_OK;
 	for (int i = 0; i < MODULES && s == TILERT_OK; i++)
-		s = passed_on(tilert_module_load(d, images[i].image, images[i].bytes, &kda->module[i]), "tilekern_kda_open");
+		s = call_passed_on(tilert_module_load(d, images[i].image, images[i].bytes, &kda->module[i]), "tilekern_kda_open");
 	if (s == TILERT_OK)
 		s = find_kernels(kda);
 	if (s != TILERT_OK) {
@@ -121,19 +97,18 @@ static size_t workspace_bytes(const tilekern_kda_params *p)
 
 static tilert_status check_extents(const char *who, const tilekern_kda_params *p)
 {
-	const struct { const char *name; int64_t value; } extents[] = { { "batch", p->batch }, { "tokens", p->tokens }, { "heads", p->heads } };
-	for (size_t i = 0; i < sizeof extents / sizeof extents[0]; i++) {
-		if (extents[i].value < 0 || extents[i].value > INT32_MAX)
-			return fail(TILERT_EINVAL, "%s: %s is %lld, not in 0 .. %d", who, extents[i].name, (long long)extents[i].value, INT32_MAX);
-	}
+	const CallExtent extents[] = { { "batch", p->batch, 0, INT32_MAX }, { "tokens", p->tokens, 0, INT32_MAX }, { "heads", p->heads, 0, INT32_MAX } };
+	tilert_status s = call_check_extents(who, extents, sizeof extents / sizeof extents[0]);
+	if (s != TILERT_OK)
+		return s;
 	if (p->key_dim != DIM)
-		return fail(TILERT_EINVAL, "%s: key_dim is %lld; only %d is served", who, (long long)p->key_dim, DIM);
+		return call_fail(TILERT_EINVAL, "%s: key_dim is %lld; only %d is served", who, (long long)p->key_dim, DIM);
 	if (p->value_dim != DIM)
-		return fail(TILERT_EINVAL, "%s: value_dim is %lld; only %d is served", who, (long long)p->value_dim, DIM);
+		return call_fail(TILERT_EINVAL, "%s: value_dim is %lld; only %d is served", who, (long long)p->value_dim, DIM);
 	/* Chunks are numbered in 32 bits, and the grid's x axis has 2^31 - 1 blocks. */
 	int64_t per_sequence = (p->tokens / CHUNK + 1) * p->heads;
 	if (p->heads > 0 && p->batch > 0 && (per_sequence > INT32_MAX || p->batch > INT32_MAX / per_sequence))
-		return fail(TILERT_EINVAL, "%s: batch x tokens / %d x heads is %lld x %lld x %lld chunks, more than %d", who, CHUNK, (long long)p->batch,
+		return call_fail(TILERT_EINVAL, "%s: batch x tokens / %d x heads is %lld x %lld x %lld chunks, more than %d", who, CHUNK, (long long)p->batch,
 			(long long)(p->tokens / CHUNK + 1), (long long)p->heads, INT32_MAX);
 	return TILERT_OK;
 }
@@ -141,9 +116,9 @@ static tilert_status check_extents(const char *who, const tilekern_kda_params *p
 static tilert_status check_struct(const char *who, const tilekern_kda_params *p)
 {
 	if (!p)
-		return fail(TILERT_EINVAL, "%s: p is NULL", who);
+		return call_fail(TILERT_EINVAL, "%s: p is NULL", who);
 	if (p->size != sizeof *p)
-		return fail(TILERT_EINVAL, "%s: p->size is %zu, not %zu: start from TILEKERN_KDA_PARAMS_INIT", who, p->size, sizeof *p);
+		return call_fail(TILERT_EINVAL, "%s: p->size is %zu, not %zu: start from TILEKERN_KDA_PARAMS_INIT", who, p->size, sizeof *p);
 	return check_extents(who, p);
 }
 
@@ -153,7 +128,7 @@ tilert_status tilekern_kda_workspace_bytes(const tilekern_kda_params *p, size_t 
 	if (s != TILERT_OK)
 		return s;
 	if (!out)
-		return fail(TILERT_EINVAL, "tilekern_kda_workspace_bytes: out is NULL");
+		return call_fail(TILERT_EINVAL, "tilekern_kda_workspace_bytes: out is NULL");
 	*out = workspace_bytes(p);
 	return TILERT_OK;
 }
@@ -166,80 +141,43 @@ static tilert_status check_arguments(const tilekern_kda_params *p)
 	if (s != TILERT_OK || empty(p))
 		return s;
 	if (p->gate_dtype != TILERT_F32 && p->gate_dtype != TILERT_BF16)
-		return fail(TILERT_EINVAL, "%s: gate_dtype is %d (%s), not f32 or bf16", who, (int)p->gate_dtype, tilert_dtype_name(p->gate_dtype));
+		return call_fail(TILERT_EINVAL, "%s: gate_dtype is %d (%s), not f32 or bf16", who, (int)p->gate_dtype, tilert_dtype_name(p->gate_dtype));
 	if (!isfinite(p->scale))
-		return fail(TILERT_EINVAL, "%s: scale is %g", who, (double)p->scale);
-	const struct { const char *name; tilert_ptr p; unsigned align; bool wanted; } pointers[] = {
+		return call_fail(TILERT_EINVAL, "%s: scale is %g", who, (double)p->scale);
+	const CallPointer pointers[] = {
 		{ "q", p->q, 16, p->tokens > 0 }, { "k", p->k, 16, p->tokens > 0 }, { "v", p->v, 16, p->tokens > 0 },
 		{ "g", p->g, 16, p->tokens > 0 }, { "beta", p->beta, 4, p->tokens > 0 }, { "o", p->o, 16, p->tokens > 0 },
 		{ "initial_state", p->initial_state, 16, false }, { "final_state", p->final_state, 16, false },
 		{ "workspace", p->workspace, 256, p->tokens > 0 },
 	};
-	for (size_t i = 0; i < sizeof pointers / sizeof pointers[0]; i++) {
-		if (pointers[i].wanted && pointers[i].p == 0)
-			return fail(TILERT_EINVAL, "%s: %s is 0", who, pointers[i].name);
-		if (pointers[i].p % pointers[i].align != 0)
-			return fail(TILERT_EINVAL, "%s: %s is at 0x%llx, not a multiple of %u bytes", who, pointers[i].name,
-				(unsigned long long)pointers[i].p, pointers[i].align);
-	}
+	s = call_check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
+	if (s != TILERT_OK)
+		return s;
 	if (p->initial_state != 0 && p->initial_state == p->final_state)
-		return fail(TILERT_EINVAL, "%s: initial_state and final_state are both 0x%llx", who, (unsigned long long)p->final_state);
+		return call_fail(TILERT_EINVAL, "%s: initial_state and final_state are both 0x%llx", who, (unsigned long long)p->final_state);
 	if (p->workspace_bytes < workspace_bytes(p))
-		return fail(TILERT_EINVAL, "%s: workspace_bytes is %zu, but %zu are needed", who, p->workspace_bytes, workspace_bytes(p));
+		return call_fail(TILERT_EINVAL, "%s: workspace_bytes is %zu, but %zu are needed", who, p->workspace_bytes, workspace_bytes(p));
 	return TILERT_OK;
 }
 
-static tilert_arg tensor(const char *name, tilert_ptr data, tilert_dtype dtype, int rank, const int64_t *extents)
-{
-	tilert_arg a = { .name = name, .kind = TILERT_ARG_TENSOR, .tensor = { .data = data, .dtype = dtype, .rank = rank } };
-	memcpy(a.tensor.extents, extents, (size_t)rank * sizeof *extents);
-	return a;
-}
-
-enum { MAX_ARGS = 16 };
-typedef struct Args { tilert_arg arg[MAX_ARGS]; size_t n; } Args;
-
 /* Everything a KDA kernel may ask for; what is optional and absent has address 0. */
-static Args all_arguments(const tilekern_kda_params *p)
+static CallArgs all_arguments(const tilekern_kda_params *p)
 {
-	const int64_t vectors[] = { p->batch, p->tokens, p->heads, DIM }, scalars[] = { p->batch, p->tokens, p->heads };
-	const int64_t states[] = { p->batch, p->heads, DIM, DIM };
+	const int64_t vectors[] = { p->batch, p->tokens, p->heads, DIM }, states[] = { p->batch, p->heads, DIM, DIM };
 	const int64_t records[] = { chunks(p), RECORD_BYTES }, tiles[] = { chunks(p), 3, CHUNK, DIM };
-	Args a = { .arg = {
-		tensor("q", p->q, TILERT_BF16, 4, vectors), tensor("k", p->k, TILERT_BF16, 4, vectors), tensor("v", p->v, TILERT_BF16, 4, vectors),
-		tensor(p->gate_dtype == TILERT_F32 ? "g" : "g16", p->g, p->gate_dtype, 4, vectors), tensor("beta", p->beta, TILERT_F32, 3, scalars), tensor("o", p->o, TILERT_BF16, 4, vectors),
-		tensor("h0", p->initial_state, TILERT_F32, 4, states), tensor("ht", p->final_state, TILERT_F32, 4, states),
-		tensor("rec", p->workspace, TILERT_U8, 2, records), tensor("x", p->workspace + record_bytes(p), TILERT_BF16, 4, tiles),
-		{ .name = "scale", .kind = TILERT_ARG_SCALAR, .f = p->scale != 0 ? (double)p->scale : 1 / sqrt(DIM) },
-	}, .n = 11 };
+	CallArgs a = { .n = 0 };
+	call_tensor(&a, "q", p->q, TILERT_BF16, 4, vectors, NULL);
+	call_tensor(&a, "k", p->k, TILERT_BF16, 4, vectors, NULL);
+	call_tensor(&a, "v", p->v, TILERT_BF16, 4, vectors, NULL);
+	call_tensor(&a, p->gate_dtype == TILERT_F32 ? "g" : "g16", p->g, p->gate_dtype, 4, vectors, NULL);
+	call_tensor(&a, "beta", p->beta, TILERT_F32, 3, vectors, NULL);
+	call_tensor(&a, "o", p->o, TILERT_BF16, 4, vectors, NULL);
+	call_tensor(&a, "h0", p->initial_state, TILERT_F32, 4, states, NULL);
+	call_tensor(&a, "ht", p->final_state, TILERT_F32, 4, states, NULL);
+	call_tensor(&a, "rec", p->workspace, TILERT_U8, 2, records, NULL);
+	call_tensor(&a, "x", p->workspace + record_bytes(p), TILERT_BF16, 4, tiles, NULL);
+	call_float(&a, "scale", p->scale != 0 ? (double)p->scale : 1 / sqrt(DIM));
 	return a;
-}
-
-/* Prepares a kernel with those of the arguments that it names. */
-static tilert_status prepare(tilert_kernel *k, const Args *all, tilert_prepared **out)
-{
-	tilert_arg args[MAX_ARGS];
-	size_t n = 0;
-	for (size_t i = 0; i < tilert_kernel_param_count(k); i++) {
-		tilert_param param;
-		tilert_status s = tilert_kernel_param(k, i, &param);
-		if (s != TILERT_OK)
-			return passed_on(s, "tilekern_kda_prepare");
-		if (param.kind == TILERT_ARG_DIM)
-			continue; /* bound by the tensors */
-		const tilert_arg *found = NULL;
-		for (size_t j = 0; j < all->n && !found; j++) {
-			if (strcmp(all->arg[j].name, param.name) == 0)
-				found = &all->arg[j];
-		}
-		if (!found && param.optional)
-			continue;
-		if (!found || n == MAX_ARGS)
-			return fail(TILERT_EINVAL, "tilekern_kda_prepare: kernel %s asks for '%s'", tilert_kernel_name(k), param.name);
-		if (found->kind != TILERT_ARG_TENSOR || found->tensor.data != 0 || !param.optional)
-			args[n++] = *found;
-	}
-	return passed_on(tilert_prepare(k, args, n, out), "tilekern_kda_prepare");
 }
 
 /* ---- Calls ---------------------------------------------------------------------- */
@@ -252,32 +190,31 @@ static tilert_status prepare_state_only(tilekern_kda *kda, const tilekern_kda_pa
 	if (!p->final_state)
 		return TILERT_OK;
 	const int64_t states[] = { p->batch * p->heads, DIM * DIM };
-	Args a = { .arg = {
-		tensor("ht", p->final_state, TILERT_F32, 2, states),
-		tensor("h0", p->initial_state, TILERT_F32, 2, states),
-	}, .n = 2 };
-	return prepare(p->initial_state ? kda->copy_state : kda->clear_state, &a, &c->launch[0]);
+	CallArgs a = { .n = 0 };
+	call_tensor(&a, "ht", p->final_state, TILERT_F32, 2, states, NULL);
+	call_tensor(&a, "h0", p->initial_state, TILERT_F32, 2, states, NULL);
+	return call_prepare("tilekern_kda_prepare", p->initial_state ? kda->copy_state : kda->clear_state, &a, &c->launch[0]);
 }
 
 tilert_status tilekern_kda_prepare(tilekern_kda *kda, const tilekern_kda_params *p, tilekern_kda_call **out)
 {
 	if (!kda)
-		return fail(TILERT_EINVAL, "tilekern_kda_prepare: kda is NULL");
+		return call_fail(TILERT_EINVAL, "tilekern_kda_prepare: kda is NULL");
 	if (!out)
-		return fail(TILERT_EINVAL, "tilekern_kda_prepare: out is NULL");
+		return call_fail(TILERT_EINVAL, "tilekern_kda_prepare: out is NULL");
 	tilert_status s = check_arguments(p);
 	if (s != TILERT_OK)
 		return s;
 	tilekern_kda_call *c = calloc(1, sizeof *c);
 	if (!c)
-		return fail(TILERT_ENOMEM, "tilekern_kda_prepare: no memory for %zu bytes", sizeof *c);
+		return call_fail(TILERT_ENOMEM, "tilekern_kda_prepare: no memory for %zu bytes", sizeof *c);
 	if (!empty(p) && p->tokens == 0) {
 		s = prepare_state_only(kda, p, c);
 	} else if (!empty(p)) {
-		Args a = all_arguments(p);
-		s = prepare(p->gate_dtype == TILERT_F32 ? kda->k1_f32 : kda->k1_bf16, &a, &c->launch[0]);
+		CallArgs a = all_arguments(p);
+		s = call_prepare("tilekern_kda_prepare", p->gate_dtype == TILERT_F32 ? kda->k1_f32 : kda->k1_bf16, &a, &c->launch[0]);
 		if (s == TILERT_OK)
-			s = prepare(kda->k2, &a, &c->launch[1]);
+			s = call_prepare("tilekern_kda_prepare", kda->k2, &a, &c->launch[1]);
 	}
 	if (s != TILERT_OK) {
 		tilekern_kda_call_destroy(c);
@@ -290,13 +227,13 @@ tilert_status tilekern_kda_prepare(tilekern_kda *kda, const tilekern_kda_params 
 tilert_status tilekern_kda_launch(tilekern_kda_call *c, tilert_stream stream)
 {
 	if (!c)
-		return fail(TILERT_EINVAL, "tilekern_kda_launch: c is NULL");
+		return call_fail(TILERT_EINVAL, "tilekern_kda_launch: c is NULL");
 	for (int i = 0; i < 2; i++) {
 		if (!c->launch[i])
 			continue;
 		tilert_status s = tilert_prepared_launch(c->launch[i], stream);
 		if (s != TILERT_OK)
-			return passed_on(s, "tilekern_kda_launch");
+			return call_passed_on(s, "tilekern_kda_launch");
 	}
 	return TILERT_OK;
 }

@@ -236,7 +236,24 @@ static tilert_status bind_tensors(Binding *b)
 	return s;
 }
 
-static tilert_status check_complete(const Binding *b)
+/* Whether the dim is nothing but a stride of optional tensors that were not passed: nobody needs it. */
+static bool is_stride_of_absent(const Binding *b, size_t dim)
+{
+	bool stride = false;
+
+	for (size_t i = 0; i < b->k->n_tensors; i++) {
+		const TensorMeta *t = &b->k->tensors[i];
+
+		for (int axis = 0; axis < t->rank; axis++) {
+			if (rt_expr_bare_symbol(&t->extents[axis]) == (int)dim)
+				return false;
+			stride |= rt_expr_bare_symbol(&t->strides[axis]) == (int)dim;
+		}
+	}
+	return stride;
+}
+
+static tilert_status check_complete(Binding *b)
 {
 	const KernelMeta *k = b->k;
 
@@ -251,6 +268,8 @@ static tilert_status check_complete(const Binding *b)
 			               k->symbols[i].name);
 	}
 	for (size_t i = 0; i < k->n_dims; i++) {
+		if (!b->known[i] && is_stride_of_absent(b, i))
+			b->known[i] = true; /* 0 */
 		if (!b->known[i])
 			return rt_fail(TILERT_EINVAL,
 			               "kernel %s: no tensor that was passed has the dim %s: pass it as a dim", k->name,

@@ -20,14 +20,11 @@
 #ifndef TILEKERN_KDA_H
 #define TILEKERN_KDA_H
 
-#include <tilert/tilert.h>
+#include <tilekern/error.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/** Text for the last failure of a tilekern function on this thread; valid until its next one; never NULL. */
-TILERT_API const char *tilekern_last_error(void);
 
 typedef struct tilekern_kda tilekern_kda;
 

@@ -1,0 +1,33 @@
+/* call.h - what the C launchers share: the error text, checks of arguments, kernels prepared with arguments by name. */
+#ifndef TILE_KERNELS_CALL_H
+#define TILE_KERNELS_CALL_H
+
+#include <stdbool.h>
+#include <tilekern/error.h>
+
+/* Sets the text of tilekern_last_error() and returns s. */
+__attribute__((format(printf, 2, 3))) tilert_status call_fail(tilert_status s, const char *format, ...);
+/* What a function of the runtime returned, with our context before its text. */
+tilert_status call_passed_on(tilert_status s, const char *what);
+
+typedef struct CallPointer { const char *name; tilert_ptr p; unsigned align; bool wanted; } CallPointer;
+/* Those wanted are there, all are aligned. */
+tilert_status call_check_pointers(const char *who, const CallPointer *p, size_t n);
+
+typedef struct CallExtent { const char *name; int64_t value, low, high; } CallExtent;
+tilert_status call_check_extents(const char *who, const CallExtent *e, size_t n);
+
+/* Everything that the kernels of a call may ask for, by name. */
+enum { CALL_MAX_ARGS = 48 };
+typedef struct CallArgs { tilert_arg arg[CALL_MAX_ARGS]; size_t n; } CallArgs;
+
+/* strides in elements; NULL: contiguous.  An address of 0: absent. */
+void call_tensor(CallArgs *a, const char *name, tilert_ptr data, tilert_dtype dtype, int rank, const int64_t *extents, const int64_t *strides);
+void call_dim(CallArgs *a, const char *name, int64_t value);
+void call_integer(CallArgs *a, const char *name, int64_t value);
+void call_float(CallArgs *a, const char *name, double value);
+
+/* Prepares a kernel with those of the arguments that it names. */
+tilert_status call_prepare(const char *who, tilert_kernel *k, const CallArgs *all, tilert_prepared **out);
+
+#endif

@@ -1,0 +1,106 @@
+/* tilekern/gdn.h - Gated Delta Net (chunked prefill, forward) on Hopper GPUs and on the CPU device.
+ *
+ *     tilekern_gdn *gdn;
+ *     tilekern_gdn_open(device, &gdn);
+ *     tilekern_gdn_params p = TILEKERN_GDN_PARAMS_INIT;
+ *     p.batch = 1; p.tokens = 8192; p.qk_heads = 16; p.value_heads = 64;
+ *     p.q = q; p.k = k; p.v = v; p.g = g; p.beta = beta; p.o = o;
+ *     tilekern_gdn_workspace_bytes(gdn, &p, &p.workspace_bytes);
+ *     tilert_alloc(device, p.workspace_bytes, &p.workspace);
+ *     tilekern_gdn_forward(gdn, &p, stream);
+ *
+ * For each sequence and value head h, with q and k of head h / (value_heads / qk_heads) and the state S of key_dim x value_dim,
+ * token by token:
+ *
+ *     S <- exp(g_t) S;   S <- S + beta_t k_t (v_t - S^T k_t)^T;   o_t = scale S^T q_t
+ *
+ * Conventions are those of tilert.h.  Nothing here allocates device memory or waits for the GPU; work is queued on the
+ * stream given.  A tilekern_gdn may be used from several threads; its device must outlive it.
+ */
+#ifndef TILEKERN_GDN_H
+#define TILEKERN_GDN_H
+
+#include <tilekern/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tilekern_gdn tilekern_gdn;
+
+/** Loads the compiled kernels (they are inside this library) onto the device, each when a call first needs it. */
+TILERT_API tilert_status tilekern_gdn_open(tilert_device *d, tilekern_gdn **out);
+/** The work queued before must have finished. */
+TILERT_API void tilekern_gdn_close(tilekern_gdn *gdn);
+
+/** What a call computes from its raw inputs; or-ed together. */
+typedef enum tilekern_gdn_options {
+	TILEKERN_GDN_L2NORM = 1,       /**< q and k are divided by sqrt(sum of squares + 1e-6), per token and head */
+	TILEKERN_GDN_RAW_GATE = 2,     /**< the log decay is -exp(a_log) softplus(g + dt_bias) */
+	TILEKERN_GDN_SIGMOID_BETA = 4, /**< beta is sigmoid(beta) */
+	TILEKERN_GDN_TWICE_BETA = 8    /**< with SIGMOID_BETA: 2 sigmoid(beta), which allows negative eigenvalues */
+} tilekern_gdn_options;
+
+/** How a long sequence of few heads is spread over the GPU. */
+typedef enum tilekern_gdn_split {
+	TILEKERN_GDN_SPLIT_AUTO,  /**< where it is faster; history whose decay is below 2^-24 is dropped */
+	TILEKERN_GDN_SPLIT_EXACT, /**< where it is faster; nothing is dropped */
+	TILEKERN_GDN_SPLIT_OFF
+} tilekern_gdn_split;
+
+/** Of a tensor [batch][tokens][heads][channels], in elements; channels are contiguous.  All zero: contiguous. */
+typedef struct tilekern_strides { int64_t batch, token, head; } tilekern_strides;
+
+/** The arguments.  Tensors are contiguous unless they have strides. */
+typedef struct tilekern_gdn_params {
+	size_t size;                       /**< of this struct; set by TILEKERN_GDN_PARAMS_INIT */
+	int64_t batch, tokens;             /**< rows of the tensors and tokens of a row */
+	int64_t sequences;                 /**< with cu_seqlens: how many there are; else each row is one */
+	int64_t qk_heads, value_heads;     /**< value_heads is a multiple of qk_heads */
+	int64_t key_dim, value_dim;        /**< multiples of 8, at most 256 */
+	tilert_dtype dtype;                /**< of q, k, v, o: TILERT_BF16 or TILERT_F16 */
+	tilert_dtype gate_dtype, beta_dtype; /**< TILERT_F32 or dtype */
+	tilert_dtype state_dtype;          /**< of initial_state and final_state: TILERT_F32 or TILERT_BF16 */
+	tilert_dtype seqlens_dtype;        /**< TILERT_I32 or TILERT_I64 */
+	int state_v_first;                 /**< states are [value_dim][key_dim] instead of [key_dim][value_dim] */
+	unsigned options;                  /**< tilekern_gdn_options */
+	tilekern_gdn_split split;
+	float scale;                       /**< 0: key_dim^-0.5 */
+	tilert_ptr q, k;                   /**< [batch][tokens][qk_heads][key_dim], at multiples of 16 bytes */
+	tilert_ptr v;                      /**< [batch][tokens][value_heads][value_dim], at a multiple of 16 bytes */
+	tilert_ptr g;                      /**< [batch][tokens][value_heads]: natural logarithm of the decay, <= 0, or the raw gate */
+	tilert_ptr beta;                   /**< [batch][tokens][value_heads] */
+	tilert_ptr a_log, dt_bias;         /**< f32 [value_heads], with RAW_GATE; dt_bias 0: zeros */
+	/** 0, or [sequences + 1] token offsets on the device, ascending from 0; batch is 1 and `tokens` the capacity: the last offset may
+	 *  be less (nothing is read or written after it).  They are read when the kernels run: a captured launch may be replayed with others. */
+	tilert_ptr cu_seqlens;
+	tilert_ptr initial_state;          /**< state_dtype [sequences][value_heads][key_dim][value_dim]; 0: zeros */
+	tilert_ptr o;                      /**< [batch][tokens][value_heads][value_dim], written; at a multiple of 16 bytes */
+	tilert_ptr final_state;            /**< as initial_state, written; 0: not wanted.  Not the initial state's memory */
+	tilekern_strides q_strides, k_strides, v_strides, o_strides, g_strides, beta_strides; /**< q, k, v, o: multiples of 8 */
+	tilert_ptr workspace;              /**< at a multiple of 256; in use until the work queued has finished */
+	size_t workspace_bytes;
+} tilekern_gdn_params;
+
+#define TILEKERN_GDN_PARAMS_INIT { .size = sizeof(tilekern_gdn_params), .batch = 1, .key_dim = 128, .value_dim = 128, .dtype = TILERT_BF16, \
+	.gate_dtype = TILERT_F32, .beta_dtype = TILERT_F32, .state_dtype = TILERT_F32, .seqlens_dtype = TILERT_I32 }
+
+/** Bytes of workspace that a call with these extents needs.  @return TILERT_EINVAL for extents that are not served. */
+TILERT_API tilert_status tilekern_gdn_workspace_bytes(tilekern_gdn *gdn, const tilekern_gdn_params *p, size_t *out);
+
+/** Queues the forward pass.  @return TILERT_EINVAL when an argument is wrong; the text names it. */
+TILERT_API tilert_status tilekern_gdn_forward(tilekern_gdn *gdn, const tilekern_gdn_params *p, tilert_stream s);
+
+/**
+ * The same in two steps, for calls repeated with the same arguments: tilekern_gdn_prepare checks them and builds the tensor maps,
+ * tilekern_gdn_launch only queues (a stream being captured into a CUDA graph is fine).
+ */
+typedef struct tilekern_gdn_call tilekern_gdn_call;
+TILERT_API tilert_status tilekern_gdn_prepare(tilekern_gdn *gdn, const tilekern_gdn_params *p, tilekern_gdn_call **out);
+TILERT_API tilert_status tilekern_gdn_launch(tilekern_gdn_call *c, tilert_stream s);
+TILERT_API void tilekern_gdn_call_destroy(tilekern_gdn_call *c);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
