@@ -122,18 +122,6 @@ static void each_box(Lower *L, const Op *op, const TileRef *g, const TileRef *s,
 	}
 }
 
-/* start + extent <= limit on the view's first sliced axis. */
-static V within_limit(Lower *L, const TileRef *g, const Value *limit)
-{
-	for (int d = 0; d < g->object_rank; d++)
-		if (g->dims[d] > 0) {
-			V start = to_i64(L, value_of(L, g->start[d]), g->start[d]->type.dtype);
-			V end = build_add(L, start, const_i64(L, g->dims[d]));
-			return LLVMBuildICmp(L->b, LLVMIntSLE, end, to_i64(L, value_of(L, limit), limit->type.dtype), "");
-		}
-	return LLVMConstInt(L->i1, 1, 0);
-}
-
 /* The ragged tail of a load or store: the team's threads copy elements. */
 static void tail_copy(Lower *L, const Op *op, Value *src, Value *dst, Value *limit)
 {
@@ -141,7 +129,7 @@ static void tail_copy(Lower *L, const Op *op, Value *src, Value *dst, Value *lim
 	Op *copy = tir_op(t, OP_COPY, op->loc, type_none(), 3, (Value *[]){ src, dst, limit });
 	copy->parent = op->parent;
 	attr_set_text(t, copy, "inst", "vector");
-	lower_copy(L, copy);
+	copy_elements(L, copy);
 }
 
 static void lower_tma_load(Lower *L, const Op *op)
@@ -155,51 +143,39 @@ static void lower_tma_load(Lower *L, const Op *op)
 		for (int i = 0; i < s.rank; i++)
 			bytes *= s.shape[i];
 	}
-	LLVMBasicBlockRef tail = NULL, done = NULL;
-	if (op->nargs > 4) {
-		LLVMBasicBlockRef full = new_block(L, "full");
-		tail = new_block(L, "tail");
-		done = new_block(L, "done");
-		LLVMBuildCondBr(L->b, within_limit(L, &g, op->args[4]), full, tail);
-		LLVMPositionBuilderAtEnd(L->b, full);
-	}
+	Value *limit = op->nargs > 4 ? op->args[4] : NULL;
+	Either full = { 0 };
+	if (limit)
+		full = either_begin(L, within_limit(L, &g, limit));
 	Guard one = guard_begin(L, first_thread(L));
 	if (attr_int(op, "expect", 1))
 		L->ops->mbar_expect(L, at, const_i32(L, bytes));
 	each_box(L, op, &g, &s, at, false, load_box);
 	guard_end(L, one);
-	if (!tail)
+	if (!limit)
 		return;
-	LLVMBuildBr(L->b, done);
-	LLVMPositionBuilderAtEnd(L->b, tail);
-	tail_copy(L, op, op->args[0], op->args[1], op->args[4]);
+	either_else(L, full);
+	tail_copy(L, op, op->args[0], op->args[1], limit);
 	L->ops->fence_async(L);
-	LLVMBuildBr(L->b, done);
-	LLVMPositionBuilderAtEnd(L->b, done);
+	either_end(L, full);
 }
 
 static void lower_tma_store(Lower *L, const Op *op)
 {
 	TileRef s = tile_ref(op->args[0]), g = tile_ref(op->args[1]);
-	LLVMBasicBlockRef tail = NULL, done = NULL;
-	if (op->nargs > 2) {
-		LLVMBasicBlockRef full = new_block(L, "full");
-		tail = new_block(L, "tail");
-		done = new_block(L, "done");
-		LLVMBuildCondBr(L->b, within_limit(L, &g, op->args[2]), full, tail);
-		LLVMPositionBuilderAtEnd(L->b, full);
-	}
+	Value *limit = op->nargs > 2 ? op->args[2] : NULL;
+	Either full = { 0 };
+	if (limit)
+		full = either_begin(L, within_limit(L, &g, limit));
 	Guard one = guard_begin(L, first_thread(L));
 	each_box(L, op, &g, &s, NULL, attr_get(op, "reduce") != NULL, store_box);
 	L->ops->bulk_commit(L);
 	guard_end(L, one);
-	if (!tail)
+	if (!limit)
 		return;
-	LLVMBuildBr(L->b, done);
-	LLVMPositionBuilderAtEnd(L->b, tail);
-	tail_copy(L, op, op->args[0], op->args[1], op->args[2]);
-	LLVMBuildBr(L->b, done);
-	LLVMPositionBuilderAtEnd(L->b, done);
+	either_else(L, full);
+	tail_copy(L, op, op->args[0], op->args[1], limit);
+	either_end(L, full);
 }
 
 static V global_view_address(Lower *L, const TileRef *g)

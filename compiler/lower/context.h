@@ -134,6 +134,11 @@ LLVMBasicBlockRef new_block(Lower *L, const char *name);
 typedef struct Guard { LLVMBasicBlockRef after; } Guard;
 Guard guard_begin(Lower *L, V cond);
 void guard_end(Lower *L, Guard g);
+/* What is built up to either_else runs where cond holds, the rest up to either_end where it does not. */
+typedef struct Either { LLVMBasicBlockRef other, done; } Either;
+Either either_begin(Lower *L, V cond);
+void either_else(Lower *L, Either e);
+void either_end(Lower *L, Either e);
 
 /* scalar.c */
 V lower_scalar(Lower *L, const Op *op, V *args);      /* args and result may be vectors of two for 16-bit floats */
@@ -149,8 +154,10 @@ V value_of(Lower *L, const Value *v);
 void declare_object(Lower *L, const Op *op);
 Storage *storage_of(Lower *L, const Op *object);
 V frag_register(Lower *L, const Storage *s, int reg); /* pointer to it (to the pair that holds it when packed) */
+/* address.c */
 /* Address of an element; indices per object dimension, i32 or i64 as `types` says. */
 V shared_address(Lower *L, const Op *object, V *index);
+V shared_offset(Lower *L, const Op *object, V *index, int64_t *constant); /* from the CTA's shared memory: returned + constant */
 V global_address(Lower *L, const Op *object, V *index, const DType *types);
 unsigned swizzle_of(const Op *shared); /* bytes; 0 linear */
 int panel_rows(const Op *shared);
@@ -163,6 +170,8 @@ void lower_parallel(Lower *L, const Op *op);
 void lower_element_op(Lower *L, const Op *op);        /* load, store, atomic outside parallel */
 /* copy.c */
 void lower_copy(Lower *L, const Op *op);
+void copy_elements(Lower *L, const Op *op);           /* by an element loop */
+V within_limit(Lower *L, const TileRef *tensor, const Value *limit); /* the whole view below the limit? */
 void lower_fill(Lower *L, const Op *op);
 void lower_cp_async(Lower *L, const Op *op);
 /* product.c */

@@ -139,14 +139,6 @@ static bool element_copy(Lower *L, const Op *op, const TileRef *s, const TileRef
 			attr_set_int(c.t, ld, "warp_scope", 1);
 		tir_append(body, ld);
 		v = ld->result;
-		if (masked) {
-			Op *zero = tir_op(c.t, OP_CONST, op->loc, type_scalar(s->dtype), 0, NULL);
-			dtype_is_float(s->dtype) ? attr_set_real(c.t, zero, "fvalue", 0) : attr_set_int(c.t, zero, "value", 0);
-			tir_append(body, zero);
-			Op *sel = tir_op(c.t, OP_SELECT, op->loc, type_scalar(s->dtype), 3, (Value *[]){ mask, v, zero->result });
-			tir_append(body, sel);
-			v = sel->result;
-		}
 	}
 	if (have != d->dtype) {
 		Op *cast = tir_op(c.t, OP_CAST, op->loc, type_scalar(d->dtype), 1, &v);
@@ -243,6 +235,42 @@ static void matrix_copy(Lower *L, const TileRef *mem, const TileRef *f, bool loa
 		}
 }
 
+/* start + extent <= limit on the view's first sliced axis. */
+V within_limit(Lower *L, const TileRef *g, const Value *limit)
+{
+	for (int d = 0; d < g->object_rank; d++)
+		if (g->dims[d] > 0) {
+			V start = to_i64(L, value_of(L, g->start[d]), g->start[d]->type.dtype);
+			V end = build_add(L, start, const_i64(L, g->dims[d]));
+			return LLVMBuildICmp(L->b, LLVMIntSLE, end, to_i64(L, value_of(L, limit), limit->type.dtype), "");
+		}
+	return LLVMConstInt(L->i1, 1, 0);
+}
+
+void copy_elements(Lower *L, const Op *op)
+{
+	TileRef s = tile_ref(op->args[0]), d = tile_ref(op->args[1]);
+	element_copy(L, op, &s, &d, NULL, op->nargs > 2 ? op->args[2] : NULL);
+}
+
+/* Whole tiles without a mask for each row; few elements are not worth two copies of the code. */
+static void copy_to_limit(Lower *L, const Op *op, const TileRef *s, const TileRef *d)
+{
+	const TileRef *g = s->space == TY_TENSOR ? s : d;
+	int64_t n = 1, few = 4 * 32 * (warp_tile(s) || warp_tile(d) ? 1 : L->team.warps);
+	for (int i = 0; i < g->rank; i++)
+		n *= g->shape[i];
+	if (n <= few) {
+		copy_elements(L, op);
+		return;
+	}
+	Either whole = either_begin(L, within_limit(L, g, op->args[2]));
+	element_copy(L, op, s, d, NULL, NULL);
+	either_else(L, whole);
+	copy_elements(L, op);
+	either_end(L, whole);
+}
+
 void lower_copy(Lower *L, const Op *op)
 {
 	TileRef s = tile_ref(op->args[0]), d = tile_ref(op->args[1]);
@@ -251,8 +279,10 @@ void lower_copy(Lower *L, const Op *op)
 		matrix_copy(L, &s, &d, true);
 	else if (strcmp(inst, "stmatrix") == 0)
 		matrix_copy(L, &d, &s, false);
+	else if (op->nargs > 2)
+		copy_to_limit(L, op, &s, &d);
 	else
-		element_copy(L, op, &s, &d, NULL, op->nargs > 2 ? op->args[2] : NULL);
+		copy_elements(L, op);
 }
 
 void lower_fill(Lower *L, const Op *op)

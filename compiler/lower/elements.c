@@ -241,6 +241,15 @@ static void emit_frag_store(Batch *x, const Access *a)
 	}
 }
 
+/* Whether the mask is the same for two registers of the batch, whatever it is. */
+static bool same_mask(const Batch *x, const Value *mask, int r, int q)
+{
+	Coord a = x->layout->reg[x->first + r], b = x->layout->reg[x->first + q];
+	if (!mask)
+		return true;
+	return (a.row == b.row || !depends_on_arg(x->body, mask, 0)) && (a.col == b.col || !depends_on_arg(x->body, mask, 1));
+}
+
 /* Registers whose elements lie side by side in memory: how many from register r on, a power of two, at most 16 bytes. */
 static int run_length(Batch *x, const Access *a, int r)
 {
@@ -280,7 +289,7 @@ static int run_length(Batch *x, const Access *a, int r)
 	while (n < max && r + n < x->n) {
 		Coord c = x->layout->reg[x->first + r + n];
 		bool next = x->layout->rank == 2 ? c.row == c0.row && c.col == c0.col + n : c.row == c0.row + n;
-		if (!next || (a->mask && element(x, a->mask, r + n) != element(x, a->mask, r)))
+		if (!next || !same_mask(x, a->mask, r, r + n))
 			break;
 		n++;
 	}
@@ -303,46 +312,98 @@ static V access_address(Batch *x, const Access *a, int r)
 	return a->space == TY_SHARED ? shared_address(x->L, a->object, index) : global_address(x->L, a->object, index, types);
 }
 
-static void emit_memory_load(Batch *x, const Access *a)
+/* Neighbouring registers that one access moves. */
+typedef struct Run { int first, n; V at, value; } Run;
+
+/* The accesses of the registers from r on that have one mask; gives their number and moves r behind them. */
+static int find_runs(Batch *x, const Access *a, int *r, Run *runs)
+{
+	int first = *r, count = 0;
+	do {
+		int n = run_length(x, a, *r);
+		runs[count++] = (Run){ .first = *r, .n = n, .at = access_address(x, a, *r) };
+		*r += n;
+	} while (*r < x->n && same_mask(x, a->mask, first, *r));
+	return count;
+}
+
+static void unpack(Batch *x, const Access *a, Vec *e, const Run *run)
 {
 	Lower *L = x->L;
-	Vec *e = result_vec(x, a->op->result);
+	V v = run->value;
+	bool pairs = packable(a->dtype) && paired(x) && run->n >= 2 && run->first % 2 == 0;
+	if (pairs && run->n > 2) {
+		v = LLVMBuildBitCast(L->b, v, LLVMVectorType(L->i32, (unsigned)run->n / 2), "");
+		for (int k = 0; k < run->n / 2; k++)
+			e->p[run->first / 2 + k] = word_to_pair(L, LLVMBuildExtractElement(L->b, v, const_i32(L, k), ""), a->dtype);
+		return;
+	}
+	if (pairs) {
+		e->p[run->first / 2] = v;
+		return;
+	}
+	for (int k = 0; k < run->n; k++) {
+		V s = run->n == 1 ? v : LLVMBuildExtractElement(L->b, v, const_i32(L, k), "");
+		e->s[run->first + k] = a->dtype == DT_BOOL ? LLVMBuildTrunc(L->b, s, L->i1, "") : s;
+	}
+}
+
+static void load_run(Lower *L, const Access *a, Run *run)
+{
 	T t = a->dtype == DT_BOOL ? L->i8 : type_of(L, a->dtype);
-	unsigned bytes = dtype_bytes(a->dtype);
+	run->value = LLVMBuildLoad2(L->b, run->n == 1 ? t : LLVMVectorType(t, (unsigned)run->n), run->at, "");
+	LLVMSetAlignment(run->value, dtype_bytes(a->dtype) * (unsigned)run->n);
+}
+
+/* Loads where the mask holds, else zero. */
+static void load_masked(Lower *L, const Access *a, V mask, Run *runs, int count)
+{
+	LLVMBasicBlockRef from[2] = { LLVMGetInsertBlock(L->b), NULL };
+	Guard g = guard_begin(L, mask);
+	for (int i = 0; i < count; i++)
+		load_run(L, a, &runs[i]);
+	from[1] = LLVMGetInsertBlock(L->b);
+	guard_end(L, g);
+	for (int i = 0; i < count; i++) {
+		T t = LLVMTypeOf(runs[i].value);
+		V phi = LLVMBuildPhi(L->b, t, "");
+		LLVMAddIncoming(phi, (V[]){ LLVMConstNull(t), runs[i].value }, from, 2);
+		runs[i].value = phi;
+	}
+}
+
+static void emit_memory_load(Batch *x, const Access *a)
+{
+	Vec *e = result_vec(x, a->op->result);
+	Run *runs = ARENA_ARRAY(x->L->arena, Run, x->n);
 	bool uniform = true;
 	for (int i = a->first_index; i < a->op->nargs; i++)
 		for (int k = 0; k < x->body->nargs; k++)
 			uniform &= !depends_on_arg(x->body, a->op->args[i], k);
 	for (int r = 0; r < x->n;) {
-		if (uniform && r > 0) {
-			e->s[r] = element(x, a->op->result, 0);
-			r++;
-			continue;
-		}
-		int n = uniform ? 1 : run_length(x, a, r);
-		V at = access_address(x, a, r);
-		/* Masked out: read a place that exists, the start of the object. */
-		if (a->mask && a->space == TY_TENSOR)
-			at = LLVMBuildSelect(L->b, element(x, a->mask, r), at, storage_of(L, a->object)->pointer, "");
-		else if (a->mask)
-			at = LLVMBuildSelect(L->b, element(x, a->mask, r), at, L->storage[0]->pointer, "");
-		V v = LLVMBuildLoad2(L->b, n == 1 ? t : LLVMVectorType(t, (unsigned)n), at, "");
-		LLVMSetAlignment(v, bytes * (unsigned)n);
-		bool pairs = packable(a->dtype) && paired(x) && n >= 2 && r % 2 == 0;
-		if (pairs && n > 2) {
-			v = LLVMBuildBitCast(L->b, v, LLVMVectorType(L->i32, (unsigned)n / 2), "");
-			for (int k = 0; k < n / 2; k++)
-				e->p[r / 2 + k] = word_to_pair(L, LLVMBuildExtractElement(L->b, v, const_i32(L, k), ""), a->dtype);
-		} else if (pairs) {
-			e->p[r / 2] = v;
+		int first = r, count = 1;
+		if (uniform) {
+			runs[0] = (Run){ .first = 0, .n = 1, .at = access_address(x, a, 0) };
+			r = x->n;
 		} else {
-			for (int k = 0; k < n; k++) {
-				V s = n == 1 ? v : LLVMBuildExtractElement(L->b, v, const_i32(L, k), "");
-				e->s[r + k] = a->dtype == DT_BOOL ? LLVMBuildTrunc(L->b, s, L->i1, "") : s;
+			count = find_runs(x, a, &r, runs);
+		}
+		V mask = a->mask ? element(x, a->mask, first) : NULL;
+		if (mask && a->space == TY_TENSOR) {
+			load_masked(x->L, a, mask, runs, count);
+		} else {
+			for (int i = 0; i < count; i++) {
+				/* Masked out: reads a place that exists, so that equal loads are still one. */
+				if (mask)
+					runs[i].at = LLVMBuildSelect(x->L->b, mask, runs[i].at, x->L->storage[0]->pointer, "");
+				load_run(x->L, a, &runs[i]);
 			}
 		}
-		r += n;
+		for (int i = 0; i < count; i++)
+			unpack(x, a, e, &runs[i]);
 	}
+	for (int r = 1; uniform && r < x->n; r++)
+		e->s[r] = e->s[0];
 }
 
 static V store_value(Batch *x, const Access *a, const Value *v, int r, int n)
@@ -381,36 +442,48 @@ static V atomic(Lower *L, const Access *a, V at, V v)
 	return LLVMBuildAtomicRMW(L->b, op, at, v, LLVMAtomicOrderingMonotonic, 0);
 }
 
+static void emit_atomic(Batch *x, const Access *a)
+{
+	Lower *L = x->L;
+	Vec *e = a->op->result ? result_vec(x, a->op->result) : NULL;
+	for (int r = 0; r < x->n; r++) {
+		V slot = NULL, v = element(x, a->op->args[0], r), at = access_address(x, a, r);
+		if (!a->mask) {
+			V old = atomic(L, a, at, v);
+			if (e)
+				e->s[r] = old;
+			continue;
+		}
+		if (e)
+			slot = entry_alloca(L, type_of(L, a->dtype), "old");
+		Guard g = guard_begin(L, element(x, a->mask, r));
+		V old = atomic(L, a, at, v);
+		if (slot)
+			LLVMBuildStore(L->b, old, slot);
+		guard_end(L, g);
+		if (slot)
+			e->s[r] = LLVMBuildLoad2(L->b, type_of(L, a->dtype), slot, "");
+	}
+}
+
 static void emit_memory_store(Batch *x, const Access *a)
 {
 	Lower *L = x->L;
-	bool rmw = a->op->code == OP_ATOMIC;
-	Vec *e = a->op->result ? result_vec(x, a->op->result) : NULL;
+	Run *runs = ARENA_ARRAY(L->arena, Run, x->n);
 	for (int r = 0; r < x->n;) {
-		int n = rmw ? 1 : run_length(x, a, r);
+		int first = r, count = find_runs(x, a, &r, runs);
 		Guard g = { 0 };
-		V slot = NULL, v = store_value(x, a, a->op->args[0], r, n), at = access_address(x, a, r);
-		if (a->mask) {
-			V m = element(x, a->mask, r);
-			if (e)
-				slot = entry_alloca(L, type_of(L, a->dtype), "old");
-			g = guard_begin(L, m);
-		}
-		if (rmw) {
-			V old = atomic(L, a, at, v);
-			if (slot)
-				LLVMBuildStore(L->b, old, slot);
-			else if (e)
-				e->s[r] = old;
-		} else {
-			LLVMSetAlignment(LLVMBuildStore(L->b, v, at), dtype_bytes(a->dtype) * (unsigned)n);
-			store_note(L, a, at, dtype_bytes(a->dtype) * (unsigned)n);
+		for (int i = 0; i < count; i++)
+			runs[i].value = store_value(x, a, a->op->args[0], runs[i].first, runs[i].n);
+		if (a->mask)
+			g = guard_begin(L, element(x, a->mask, first));
+		for (int i = 0; i < count; i++) {
+			unsigned bytes = dtype_bytes(a->dtype) * (unsigned)runs[i].n;
+			LLVMSetAlignment(LLVMBuildStore(L->b, runs[i].value, runs[i].at), bytes);
+			store_note(L, a, runs[i].at, bytes);
 		}
 		if (a->mask)
 			guard_end(L, g);
-		if (slot)
-			e->s[r] = LLVMBuildLoad2(L->b, type_of(L, a->dtype), slot, "");
-		r += n;
 	}
 }
 
@@ -426,6 +499,8 @@ static void emit_access(Batch *x, const Op *op)
 		op->code == OP_LOAD ? emit_frag_load(x, &a) : emit_frag_store(x, &a);
 	} else if (op->code == OP_LOAD) {
 		emit_memory_load(x, &a);
+	} else if (op->code == OP_ATOMIC) {
+		emit_atomic(x, &a);
 	} else {
 		emit_memory_store(x, &a);
 	}
@@ -460,7 +535,7 @@ static void emit_batch(Batch *x)
 		Vec *e = result_vec(x, x->body->args[k]);
 		for (int r = 0; r < x->n; r++) {
 			Coord c = x->layout->reg[x->first + r];
-			e->s[r] = build_add(L, k == 0 ? x->base_row : x->base_col, const_i32(L, k == 0 ? c.row : c.col));
+			e->s[r] = LLVMBuildNSWAdd(L->b, k == 0 ? x->base_row : x->base_col, const_i32(L, k == 0 ? c.row : c.col), "");
 		}
 	}
 	for (const Op *op = x->body->first; op; op = op->next) {

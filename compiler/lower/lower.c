@@ -34,16 +34,18 @@ static void llvm_diagnostic(LLVMDiagnosticInfoRef info, void *user)
 	LLVMDisposeMessage(text);
 }
 
-/* 32-bit shared addresses: an option of the NVPTX back end that LLVM takes only from a command line, once per process. */
-static void use_short_pointers(void)
+/* Options that LLVM takes only from a command line, once per process: 32-bit shared addresses; no CSE of machine code, for it hoists
+ * what two branches have in common (exponentials, addresses) above them, where it takes registers. */
+static void set_options(void)
 {
-	LLVMParseCommandLineOptions(2, (const char *const[]){ "tilec", "--nvptx-short-ptr" }, "");
+	static const char *const options[] = { "tilec", "--nvptx-short-ptr", "--disable-machine-cse" };
+	LLVMParseCommandLineOptions(sizeof options / sizeof options[0], options, "");
 }
 
 static bool make_machine(Lower *L)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	pthread_once(&once, use_short_pointers);
+	pthread_once(&once, set_options);
 	const char *triple = L->ops->triple;
 	if (L->ops->cpu) {
 		LLVMInitializeX86TargetInfo();

@@ -51,19 +51,19 @@ static V nv_uniform(Lower *L, V v) { return nv_shfl(L, v, 0, const_i32(L, 0)); }
 
 static V nv_math(Lower *L, Opcode op, V x)
 {
-	static const struct { Opcode op; const char *text; } table[] = {
-		{ OP_EXP2, "ex2.approx.ftz.f32 $0, $1;" }, { OP_LOG2, "lg2.approx.ftz.f32 $0, $1;" }, { OP_SQRT, "sqrt.approx.ftz.f32 $0, $1;" },
-		{ OP_RSQRT, "rsqrt.approx.ftz.f32 $0, $1;" }, { OP_RCP, "rcp.approx.ftz.f32 $0, $1;" }, { OP_TANH, "tanh.approx.f32 $0, $1;" },
+	static const struct { Opcode op; const char *name; bool overloaded; } table[] = {
+		{ OP_EXP2, "llvm.nvvm.ex2.approx.ftz", true }, { OP_LOG2, "llvm.nvvm.lg2.approx.ftz.f", false },
+		{ OP_SQRT, "llvm.nvvm.sqrt.approx.ftz.f", false }, { OP_RSQRT, "llvm.nvvm.rsqrt.approx.ftz.f", false },
+		{ OP_RCP, "llvm.nvvm.rcp.approx.ftz.f", false }, { OP_TANH, "llvm.tanh", true }, { OP_FLOOR, "llvm.floor", true },
+		{ OP_ABS, "llvm.fabs", true },
 	};
-	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-		if (table[i].op == op) {
-			T ft = LLVMFunctionType(L->f32, &L->f32, 1, 0);
-			V f = LLVMGetInlineAsm(ft, table[i].text, strlen(table[i].text), "=f,f", 4, 0, 0, LLVMInlineAsmDialectATT, 0);
-			V c = LLVMBuildCall2(L->b, ft, f, &x, 1, "");
-			call_attr(L, c, "nounwind");
-			return c;
-		}
-	return intrinsic(L, op == OP_FLOOR ? "llvm.floor" : "llvm.fabs", &L->f32, 1, &x, 1);
+	size_t i = 0;
+	while (table[i].op != op)
+		i++;
+	V r = intrinsic(L, table[i].name, &L->f32, table[i].overloaded, &x, 1);
+	if (op == OP_TANH)
+		LLVMSetFastMathFlags(r, LLVMFastMathApproxFunc);
+	return r;
 }
 
 static V nv_div(Lower *L, V a, V b) { return LLVMBuildFMul(L->b, a, nv_math(L, OP_RCP, b), ""); }

@@ -84,6 +84,15 @@ static void ref_transposed(const double *x, double *y)
 		y[k] = x[k % S * S + k / S];
 }
 
+static void ref_shifted(const double *x, double *y)
+{
+	for (int k = 0; k < ELEMENTS / 2; k++) {
+		int i = k / S, j = k % 16;
+		const int at[4] = { (i + 3) * S + j + 5, (i + 19) * S + j + 24, (31 - i) * S + j + 47, (2 * i + 1) * S + 3 * j + 8 };
+		y[k] = x[at[k % S / 16]];
+	}
+}
+
 static void test_row_sums(void **state)
 {
 	check_square(*state, "row_sums", vector(*state, TILERT_F32, S), ref_row_sums, 0, 1e-5);
@@ -118,6 +127,11 @@ static void ref_mirrored(const double *x, double *y)
 static void test_met(void **state)
 {
 	check_square(*state, "met", square(*state, TILERT_F32), ref_mirrored, 0, 0);
+}
+
+static void test_shifted(void **state)
+{
+	check_square(*state, "shifted", tensor_new(*state, TILERT_BF16, 2, (int64_t[]){ S / 2, S }), ref_shifted, 0, 0);
 }
 
 static void test_product(void **state)
@@ -253,6 +267,7 @@ int main(void)
 		cmocka_unit_test(test_suffix_sums_of_16),
 		cmocka_unit_test(test_transposed),
 		cmocka_unit_test(test_met),
+		cmocka_unit_test(test_shifted),
 		cmocka_unit_test(test_product),
 		cmocka_unit_test(test_converted),
 		cmocka_unit_test(test_functions),

@@ -1,0 +1,269 @@
+/* address.c - element addresses, as a part that varies between threads and iterations plus a constant.
+ *
+ * What instructions add goes to the constant, so that neighbouring elements share the varying part and
+ * differ in the immediate of the access.
+ */
+#include "compiler/lower/context.h"
+
+/* ---- what is known of an integer ---- */
+
+enum { DEPTH = 12 };
+
+static bool is_const(V v, int64_t *c)
+{
+	if (!LLVMIsAConstantInt(v))
+		return false;
+	*c = LLVMConstIntGetSExtValue(v);
+	return true;
+}
+
+static uint64_t width_mask(V v)
+{
+	unsigned bits = LLVMGetIntTypeWidth(LLVMTypeOf(v));
+	return bits >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << bits) - 1;
+}
+
+/* All bits up to the highest of x. */
+static uint64_t fill_down(uint64_t x)
+{
+	for (int s = 1; s < 64; s *= 2)
+		x |= x >> s;
+	return x;
+}
+
+static uint64_t sum_bits(uint64_t a, uint64_t b)
+{
+	uint64_t low = (a | b) & -(a | b);
+	if (!(a & b))
+		return a | b;
+	return a + b < a ? ~(low - 1) : fill_down(a + b) & ~(low - 1);
+}
+
+static uint64_t product_bits(uint64_t a, uint64_t c)
+{
+	uint64_t low = (a & -a) * (c & -c);
+	if (a > ~(uint64_t)0 / c)
+		return ~(low - 1);
+	return (c & (c - 1)) == 0 ? a * c : fill_down(a * c) & ~(low - 1);
+}
+
+/* Bits of v that may be one. */
+static uint64_t possible_bits(const Lower *L, V v, int depth)
+{
+	uint64_t all = width_mask(v);
+	int64_t c = 0;
+	if (is_const(v, &c))
+		return (uint64_t)c & all;
+	if (v == L->cta_thread)
+		return fill_down((uint64_t)attr_int(L->kernel, "threads", 1024) - 1);
+	if (v == L->cta_warp)
+		return fill_down((uint64_t)attr_int(L->kernel, "threads", 1024) / 32 - 1);
+	if (!LLVMIsAInstruction(v) || depth == 0)
+		return all;
+	LLVMOpcode code = LLVMGetInstructionOpcode(v);
+	if (code != LLVMZExt && !LLVMIsABinaryOperator(v))
+		return all;
+	uint64_t a = possible_bits(L, LLVMGetOperand(v, 0), depth - 1);
+	if (code == LLVMZExt)
+		return a;
+	V second = LLVMGetOperand(v, 1);
+	bool known = is_const(second, &c);
+	if (code == LLVMMul && is_const(LLVMGetOperand(v, 0), &c)) {
+		a = possible_bits(L, second, depth - 1);
+		known = true;
+	}
+	switch (code) {
+	case LLVMAnd: return a & possible_bits(L, second, depth - 1);
+	case LLVMOr: case LLVMXor: return a | possible_bits(L, second, depth - 1);
+	case LLVMAdd: return sum_bits(a, possible_bits(L, second, depth - 1)) & all;
+	case LLVMMul: return known && c > 0 ? product_bits(a, (uint64_t)c) & all : all;
+	case LLVMShl: return known ? a << c & all : all;
+	case LLVMLShr: return known ? a >> c : a;
+	case LLVMUDiv: return fill_down(a);
+	case LLVMURem: return known && c > 0 ? fill_down((uint64_t)c - 1) : all;
+	default: return all;
+	}
+}
+
+static uint64_t bits_of(const Lower *L, V v) { return possible_bits(L, v, DEPTH); }
+
+/* v without the constants added in it, which go to *c; exact: only where the sum does not wrap. */
+static V split_at(Lower *L, V v, bool exact, int depth, int64_t *c)
+{
+	int64_t k, part = 0;
+	*c = 0;
+	if (is_const(v, c))
+		return LLVMConstNull(LLVMTypeOf(v));
+	if (!LLVMIsAInstruction(v) || depth == 0)
+		return v;
+	LLVMOpcode code = LLVMGetInstructionOpcode(v);
+	if (code != LLVMSExt && (!LLVMIsABinaryOperator(v) || (code != LLVMOr && exact && !LLVMGetNSW(v))))
+		return v;
+	V a = LLVMGetOperand(v, 0), b = code == LLVMSExt ? NULL : LLVMGetOperand(v, 1);
+	switch (code) {
+	case LLVMAdd: case LLVMSub: {
+		a = split_at(L, a, exact, depth - 1, c);
+		b = split_at(L, b, exact, depth - 1, &part);
+		if (*c == 0 && part == 0)
+			return v;
+		*c += code == LLVMAdd ? part : -part;
+		return code == LLVMAdd ? LLVMBuildAdd(L->b, a, b, "") : LLVMBuildSub(L->b, a, b, "");
+	}
+	case LLVMOr:
+		if (!is_const(b, &k) || (bits_of(L, a) & (uint64_t)k & width_mask(v)) != 0)
+			return v;
+		a = split_at(L, a, exact, depth - 1, c);
+		*c += k;
+		return a;
+	case LLVMMul: case LLVMShl:
+		if (!is_const(b, &k) && (code == LLVMShl || !is_const(a, &k)))
+			return v;
+		a = split_at(L, LLVMIsAConstantInt(a) ? b : a, exact, depth - 1, c);
+		if (*c == 0)
+			return v;
+		k = code == LLVMShl ? (int64_t)1 << k : k;
+		*c *= k;
+		return build_mul_const(L, a, k);
+	case LLVMSExt:
+		a = split_at(L, a, true, depth - 1, c);
+		return *c == 0 ? v : LLVMBuildSExt(L->b, a, LLVMTypeOf(v), "");
+	default: return v;
+	}
+}
+
+static V split(Lower *L, V v, bool exact, int64_t *c) { return split_at(L, v, exact, DEPTH, c); }
+
+/* ---- shared tiles ---- */
+
+unsigned swizzle_of(const Op *shared)
+{
+	unsigned w = 0;
+	return sscanf(attr_text(shared, "layout", "linear"), "swizzle%u", &w) == 1 ? w : 0;
+}
+
+static int ring_of(const Op *shared) { return attr_int(shared, "ring", 0) > 0; }
+
+int panel_rows(const Op *shared)
+{
+	const Type *t = &shared->result->type;
+	return t->rank - ring_of(shared) >= 2 ? (int)t->shape[t->rank - 2] : 1;
+}
+
+static int log2_of(unsigned x) { return x > 1 ? 1 + log2_of(x / 2) : 0; }
+
+/* Offset in a swizzled tile whose rows are lines of w bytes: columns beyond w are further panels of as many rows, and the 16-byte
+ * chunks of a line are XORed by the row, with period 8.  `above` is what is added above the tile.
+ *
+ * Columns: the varying part and the constant `col` of byte numbers have disjoint bits in a line (or `col` is 0); so have the rows'
+ * within the period.  Then what is constant in the XOR is one constant, that leaves the varying offset as a sum where it meets none
+ * of its bits. */
+static V swizzled_offset(Lower *L, V above, V row, V cb, unsigned w, int64_t panel, int64_t *constant)
+{
+	int64_t r = 0, c = 0;
+	row = split(L, row, false, &r);
+	cb = split(L, cb, false, &c);
+	if (bits_of(L, row) & (uint64_t)r & 7) {
+		row = build_add(L, row, const_i32(L, r & 7));
+		r &= ~(int64_t)7;
+	}
+	if (bits_of(L, cb) & (uint64_t)c & (w - 1)) {
+		cb = build_add(L, cb, const_i32(L, c & (w - 1)));
+		c &= ~(int64_t)(w - 1);
+	}
+	unsigned lines = 128 / w;                        /* rows in 128 bytes */
+	int64_t chunks = w / 16 - 1, log_w = log2_of(w);
+	V line = LLVMBuildLShr(L->b, row, const_i32(L, log2_of(lines)), "");
+	V mask = LLVMBuildShl(L->b, LLVMBuildAnd(L->b, line, const_i32(L, chunks), ""), const_i32(L, 4), "");
+	V at = LLVMBuildXor(L->b, LLVMBuildAnd(L->b, cb, const_i32(L, w - 1), ""), mask, "");
+	int64_t fixed = ((r >> log2_of(lines) & chunks) << 4) ^ (c & (w - 1) & ~15);
+	*constant += r * w + (c & 15) + (c >> log_w) * panel;
+	above = build_add(L, above, build_mul_const(L, row, w));
+	if (bits_of(L, cb) >= w)
+		above = build_add(L, above, build_mul_const(L, LLVMBuildLShr(L->b, cb, const_i32(L, log_w), ""), panel));
+	if (!(bits_of(L, at) & (uint64_t)fixed)) {
+		*constant += fixed;
+		return build_add(L, above, at);
+	}
+	if (bits_of(L, above) & (w - 1))
+		return build_add(L, above, LLVMBuildXor(L->b, at, const_i32(L, fixed), ""));
+	return LLVMBuildXor(L->b, build_add(L, above, at), const_i32(L, fixed), "");
+}
+
+V shared_offset(Lower *L, const Op *o, V *index, int64_t *constant)
+{
+	const Type *t = &o->result->type;
+	int ring = ring_of(o), tile_rank = t->rank - ring;
+	int64_t bytes = dtype_bytes(t->dtype), pitch[TIR_MAX_RANK], below = bytes, c;
+	V off = const_i32(L, 0);
+	unsigned w = tile_rank >= 2 ? swizzle_of(o) : 0;
+	for (int d = t->rank - 1; d >= ring; d--) {
+		pitch[d] = below;
+		below *= t->shape[d];
+	}
+	if (ring)
+		pitch[0] = attr_int(o, "stage_bytes", 0);
+	*constant = attr_int(o, "offset", 0);
+	for (int d = 0; d < t->rank - (w ? 2 : 0); d++) {
+		V rest = split(L, index[d], false, &c);
+		*constant += c * pitch[d];
+		off = build_add(L, off, build_mul_const(L, rest, pitch[d]));
+	}
+	if (!w)
+		return off;
+	V cb = build_mul_const(L, index[t->rank - 1], bytes);
+	return swizzled_offset(L, off, index[t->rank - 2], cb, w, (int64_t)panel_rows(o) * w, constant);
+}
+
+static V byte_address(Lower *L, V base, V off, int64_t constant)
+{
+	V at = LLVMBuildGEP2(L->b, L->i8, base, &off, 1, ""), c = LLVMConstInt(LLVMTypeOf(off), (uint64_t)constant, 1);
+	return LLVMBuildGEP2(L->b, L->i8, at, &c, 1, "");
+}
+
+V shared_address(Lower *L, const Op *o, V *index)
+{
+	int64_t constant;
+	V off = shared_offset(L, o, index, &constant);
+	return byte_address(L, L->storage[0]->pointer, off, constant);
+}
+
+V barrier_address(Lower *L, const Op *bar, V slot)
+{
+	int64_t c;
+	V rest = split(L, slot, false, &c);
+	return byte_address(L, L->storage[0]->pointer, build_mul_const(L, rest, 8), attr_int(bar, "offset", 0) + 8 * c);
+}
+
+/* ---- tensors ---- */
+
+V global_address(Lower *L, const Op *o, V *index, const DType *types)
+{
+	Storage *s = storage_of(L, o);
+	int64_t bytes = dtype_bytes(o->result->type.dtype), constant = 0, stride, c;
+	V off = const_i64(L, 0), step = const_i64(L, 0);
+	for (int d = 0; d < o->result->type.rank; d++) {
+		DType type = types ? types[d] : DT_I32;
+		V rest = to_i64(L, split(L, index[d], dtype_bits(type) < 64, &c), type);
+		off = build_add(L, off, LLVMBuildMul(L->b, rest, s->stride[d], ""));
+		if (is_const(s->stride[d], &stride))
+			constant += c * stride;
+		else if (c)
+			step = build_add(L, step, build_mul_const(L, s->stride[d], c));
+	}
+	V at = LLVMBuildGEP2(L->b, L->i8, s->pointer, (V[]){ build_mul_const(L, off, bytes) }, 1, "");
+	return byte_address(L, at, build_mul_const(L, step, bytes), constant * bytes);
+}
+
+/* Indices of a view's first element. */
+void view_origin(Lower *L, const TileRef *r, V *index)
+{
+	for (int d = 0; d < r->object_rank; d++) {
+		if (!r->start[d]) {
+			index[d] = const_i32(L, 0);
+			continue;
+		}
+		V v = value_of(L, r->start[d]);
+		index[d] = r->space == TY_TENSOR ? to_i64(L, v, r->start[d]->type.dtype)
+		                                 : convert(L, v, r->start[d]->type.dtype, DT_I32);
+	}
+}
