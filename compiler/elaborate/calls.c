@@ -35,7 +35,12 @@ static bool bind_extent(Elab *E, Loc loc, const Decl *p, const Extent *x, const 
 		sym_define_ev(E, x->loc, x->e->name, have, "the extent of an argument");
 		return have.kind != EV_ERROR;
 	}
-	return extent_agrees(E, loc, p, name, k, eval_i32(E, x->e, "an extent"), have);
+	if (extent_agrees(E, loc, p, name, k, eval_i32(E, x->e, "an extent"), have))
+		return true;
+	const Sym *y = x->e->kind == EX_NAME ? sym_find(E, x->e->name) : NULL;
+	if (y && y->kind == SYM_DIM)
+		diag_note(E->d, y->loc, "'%s' is this dim: a name that nothing declares takes the extent of the argument", y->name);
+	return false;
 }
 
 static int extent_count(const Decl *p)
@@ -208,8 +213,10 @@ static Ev expand(Elab *E, const Expr *e, const Decl *fn, const Ev *args)
 	Frame frame = { .caller = E->frame, .fn = fn, .call = e->loc, .region = E->region, .mask = E->mask, .result = ev_void() };
 	frame.depth = E->frame ? E->frame->depth + 1 : 1;
 	Scope *saved = E->scope;
+	const File *file = E->file;
 	const Stmt *rest = E->rest;
 	E->scope = E->globals;
+	E->file = file_of(E, fn->loc.source);
 	scope_push(E);
 	bool ok = bind_params(E, e, fn, args);
 	E->frame = &frame;
@@ -217,6 +224,7 @@ static Ev expand(Elab *E, const Expr *e, const Decl *fn, const Ev *args)
 		exec_list(E, fn->body->body);
 	E->frame = frame.caller;
 	E->scope = saved;
+	E->file = file;
 	E->rest = rest;
 	if (!ok)
 		return ev_error();

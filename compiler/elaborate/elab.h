@@ -102,7 +102,14 @@ typedef struct Frame { /* an expanded call */
 typedef struct Define { const char *name, *value; bool used; } Define;
 typedef struct ConstSlot { Value *value; int64_t i; double f; } ConstSlot;
 typedef struct DimSlot { struct DimSlot *next; int order; Value *value; } DimSlot;
-typedef struct Loaded { struct Loaded *next; const char *path; } Loaded;
+/* A file sees its own declarations and those of the files that it imports, and what they import. */
+typedef struct Seen { const struct Seen *next; uint32_t source; } Seen;
+typedef struct File {
+	struct File *next;
+	const char *path;
+	uint32_t source;
+	const Seen *sees; /* itself included */
+} File;
 
 enum { MAX_UNROLL = 4096, MAX_CALL_DEPTH = 64, MAX_TILE_RANK = 5, MAX_VALUES = 1 << 20, MAX_STATEMENTS = 1 << 21 };
 
@@ -114,7 +121,8 @@ struct Elab {
 	Define *defines;
 	int ndefines;
 	int64_t trace; /* points of each warp, of -D TRACE=n; 0: stamps are nothing */
-	Loaded *loaded;
+	File *files;
+	const File *file; /* of the code at hand */
 
 	Scope *globals, *scope;
 	int ndims;
@@ -148,6 +156,10 @@ __attribute__((format(printf, 4, 5))) void elab_error(Elab *E, Loc loc, DiagCode
 Scope *scope_push(Elab *E);
 void scope_pop(Elab *E, Scope *saved);
 Sym *sym_find(const Elab *E, const char *name);
+/* A name of a file or of a launch: not that of a built-in. */
+void refuse_builtin(Elab *E, Loc loc, const char *name);
+const File *file_of(const Elab *E, uint32_t source);
+bool file_sees(const File *f, uint32_t source);
 /* Reports a second definition in the same scope; the symbol is usable all the same. */
 Sym *sym_define(Elab *E, Loc loc, const char *name, SymKind kind);
 Sym *sym_define_ev(Elab *E, Loc loc, const char *name, Ev ev, const char *fixed);

@@ -114,7 +114,7 @@ static void report_unused_defines(Elab *E)
 
 /* ---- imports ---- */
 
-static void file_decls(Elab *E, const Ast *ast, const char *path);
+static void file_decls(Elab *E, const Ast *ast, const File *file);
 
 static const char *join_path(Elab *E, const char *dir, size_t n, const char *name)
 {
@@ -139,19 +139,37 @@ static const char *tidy_path(Elab *E, const char *path)
 	return s;
 }
 
-static bool is_loaded(Elab *E, const char *path)
+static const File *loaded_file(const Elab *E, const char *path)
 {
-	for (const Loaded *l = E->loaded; l; l = l->next)
-		if (!strcmp(l->path, path))
-			return true;
-	return false;
+	for (const File *f = E->files; f; f = f->next)
+		if (!strcmp(f->path, path))
+			return f;
+	return NULL;
 }
 
-static void remember_loaded(Elab *E, const char *path)
+static void see(Elab *E, File *f, uint32_t source)
 {
-	Loaded *l = ARENA_NEW(E->a, Loaded);
-	*l = (Loaded){ E->loaded, path };
-	E->loaded = l;
+	Seen *s = ARENA_NEW(E->a, Seen);
+	*s = (Seen){ f->sees, source };
+	f->sees = s;
+}
+
+static File *new_file(Elab *E, const char *path, uint32_t source)
+{
+	File *f = ARENA_NEW(E->a, File);
+	*f = (File){ .next = E->files, .path = path, .source = source };
+	E->files = f;
+	see(E, f, source);
+	return f;
+}
+
+/* Whoever sees the importing file sees what the imported one does. */
+static void add_import(Elab *E, const File *imported)
+{
+	for (File *f = E->files; f; f = f->next)
+		for (const Seen *s = imported->sees; s && file_sees(f, E->file->source); s = s->next)
+			if (!file_sees(f, s->source))
+				see(E, f, s->source);
 }
 
 static const char *base_name(const char *path)
@@ -161,14 +179,14 @@ static const char *base_name(const char *path)
 }
 
 /* A file reached by two paths: the same last name and the same text. */
-static bool is_known_text(const Elab *E, const char *path, const char *text, size_t len)
+static const File *file_with_text(const Elab *E, const char *path, const char *text, size_t len)
 {
 	for (uint32_t k = 1; k <= diags_source_count(E->d); k++) {
 		const Source *s = diags_source(E->d, k);
 		if (s->len == len && !strcmp(base_name(s->name), base_name(path)) && !memcmp(s->text, text, len))
-			return true;
+			return file_of(E, k);
 	}
-	return false;
+	return NULL;
 }
 
 /* True when the file at `path` is there; reads it unless it has been read. */
@@ -176,22 +194,30 @@ static bool try_import(Elab *E, const char *path)
 {
 	size_t len = 0;
 	path = tidy_path(E, path);
-	if (is_loaded(E, path))
+	const File *f = loaded_file(E, path);
+	if (f) {
+		add_import(E, f);
 		return true;
+	}
 	char *text = E->o->read_file ? E->o->read_file(E->o->user, path, &len) : NULL;
 	if (!text)
 		return false;
-	remember_loaded(E, path);
-	if (is_known_text(E, path, text, len))
+	f = file_with_text(E, path, text, len);
+	if (f) {
+		add_import(E, f);
 		return true;
-	const Ast *ast = ast_parse(E->a, E->d, diags_add_source(E->d, path, text, len));
+	}
+	f = new_file(E, path, diags_add_source(E->d, path, text, len));
+	add_import(E, f);
+	const Ast *ast = ast_parse(E->a, E->d, f->source);
 	if (ast)
-		file_decls(E, ast, path);
+		file_decls(E, ast, f);
 	return true;
 }
 
-static void import_file(Elab *E, const Decl *d, const char *importer)
+static void import_file(Elab *E, const Decl *d)
 {
+	const char *importer = E->file->path;
 	const char *slash = strrchr(importer, '/');
 	bool found = d->name[0] == '/' ? try_import(E, d->name)
 		: try_import(E, join_path(E, importer, slash ? (size_t)(slash - importer) : 0, d->name));
@@ -205,10 +231,12 @@ static void import_file(Elab *E, const Decl *d, const char *importer)
 
 /* ---- declarations of a file ---- */
 
-static void file_decl(Elab *E, const Decl *d, const char *path)
+static void file_decl(Elab *E, const Decl *d)
 {
+	if (d->kind != DE_IMPORT && d->kind != DE_STATIC_ASSERT)
+		refuse_builtin(E, d->loc, d->name);
 	switch (d->kind) {
-	case DE_IMPORT: import_file(E, d, path); break;
+	case DE_IMPORT: import_file(E, d); break;
 	case DE_PARAM: {
 		Ev x = param_value(E, d);
 		sym_define_ev(E, d->loc, d->name, x, "a param");
@@ -218,32 +246,29 @@ static void file_decl(Elab *E, const Decl *d, const char *path)
 	case DE_CONST: declare_const(E, d); break;
 	case DE_STATIC_ASSERT: static_assertion(E, d->loc, d->init, d->text); break;
 	case DE_DIM: sym_define(E, d->loc, d->name, SYM_DIM)->dim = E->ndims++; break;
-	case DE_FN:
-		if (builtin_exists(d->name))
-			elab_error(E, d->loc, E_REDEFINED, "'%s' is a built-in function", d->name);
-		sym_define(E, d->loc, d->name, SYM_FN)->decl = d;
-		break;
+	case DE_FN: sym_define(E, d->loc, d->name, SYM_FN)->decl = d; break;
 	case DE_KERNEL: sym_define(E, d->loc, d->name, SYM_KERNEL)->decl = d; break;
 	default: break;
 	}
 }
 
-static void file_decls(Elab *E, const Ast *ast, const char *path)
+static void file_decls(Elab *E, const Ast *ast, const File *file)
 {
+	const File *importer = E->file;
+	E->file = file;
 	for (const Decl *d = ast->decls; d; d = d->next)
-		file_decl(E, d, path);
+		file_decl(E, d);
+	E->file = importer;
 }
 
 Tir *elaborate(Arena *a, Diags *d, const Ast *main, const char *main_path, const ElabOptions *o)
 {
 	unsigned errors = diags_error_count(d);
 	Elab E = { .a = a, .d = d, .o = o, .t = tir_new(a, d) };
-	const char *path = tidy_path(&E, main_path);
 	read_defines(&E);
 	scope_push(&E);
 	E.globals = E.scope;
-	remember_loaded(&E, path);
-	file_decls(&E, main, path);
+	file_decls(&E, main, new_file(&E, tidy_path(&E, main_path), main->decls ? main->decls->loc.source : 0));
 	report_unused_defines(&E);
 	/* Kernels last: their bodies see every declaration, wherever it stands. */
 	for (const Sym *y = E.globals->syms; y; y = y->next)

@@ -77,8 +77,10 @@ static bool tensor_extents(Elab *E, const Decl *p, View *v, Ev *extents)
 /* A name that strides introduce is a dim which the caller passes. */
 static void declare_stride_dim(Elab *E, const Expr *e)
 {
-	if (e->kind == EX_NAME && !sym_find(E, e->name))
-		sym_define(E, e->loc, e->name, SYM_DIM)->dim = E->ndims++;
+	if (e->kind != EX_NAME || sym_find(E, e->name))
+		return;
+	refuse_builtin(E, e->loc, e->name);
+	sym_define(E, e->loc, e->name, SYM_DIM)->dim = E->ndims++;
 }
 
 static bool given_strides(Elab *E, const Decl *p, const View *v, Ev *strides)
@@ -143,9 +145,11 @@ static bool tensor_param(Elab *E, const Decl *written)
 
 static void kernel_params(Elab *E, const Decl *d)
 {
-	for (const Decl *p = d->params; p; p = p->next)
+	for (const Decl *p = d->params; p; p = p->next) {
+		refuse_builtin(E, p->loc, p->name);
 		if (p->kind == DE_SCALAR)
 			scalar_param(E, p);
+	}
 	for (const Decl *p = d->params; p; p = p->next) {
 		if (p->kind == DE_SCALAR)
 			continue;
@@ -251,6 +255,7 @@ static void launch_attrs(Elab *E, const Decl *d)
 void elaborate_kernel(Elab *E, const Decl *d)
 {
 	Scope *scope = scope_push(E);
+	E->file = file_of(E, d->loc.source);
 	start_kernel(E, d);
 	kernel_params(E, d);
 	launch_attrs(E, d);
@@ -261,6 +266,7 @@ void elaborate_kernel(Elab *E, const Decl *d)
 	scope_pop(E, scope);
 	E->kernel = NULL;
 	E->region = NULL;
+	E->file = NULL;
 }
 
 /* ---- roles ---- */

@@ -39,14 +39,44 @@ static Sym *find_in(const Scope *s, const char *name)
 	return NULL;
 }
 
+/* ---- what a file sees ---- */
+
+const File *file_of(const Elab *E, uint32_t source)
+{
+	for (const File *f = E->files; f; f = f->next)
+		if (f->source == source)
+			return f;
+	return NULL;
+}
+
+bool file_sees(const File *f, uint32_t source)
+{
+	for (const Seen *s = f->sees; s; s = s->next)
+		if (s->source == source)
+			return true;
+	return false;
+}
+
+static bool is_seen(const Elab *E, const Scope *s, const Sym *y)
+{
+	return s != E->globals || !E->file || file_sees(E->file, y->loc.source);
+}
+
 Sym *sym_find(const Elab *E, const char *name)
 {
 	for (const Scope *s = E->scope; s; s = s->parent) {
 		Sym *y = find_in(s, name);
-		if (y)
+		if (y && is_seen(E, s, y))
 			return y;
 	}
 	return NULL;
+}
+
+void refuse_builtin(Elab *E, Loc loc, const char *name)
+{
+	bool value = !strcmp(name, "sm_count") || !strcmp(name, "blockIdx") || !strcmp(name, "gridDim");
+	if (value || builtin_exists(name))
+		elab_error(E, loc, E_REDEFINED, "'%s' is built in: choose another name", name);
 }
 
 Sym *sym_define(Elab *E, Loc loc, const char *name, SymKind kind)
@@ -127,7 +157,7 @@ void report_unknown(Elab *E, Loc loc, const char *name, bool call)
 	unsigned n = call ? builtin_names(candidates, MAX_CANDIDATES / 2) : 0;
 	for (const Scope *s = E->scope; s; s = s->parent)
 		for (const Sym *y = s->syms; y && n < MAX_CANDIDATES; y = y->next)
-			if ((y->kind == SYM_FN) == call)
+			if ((y->kind == SYM_FN) == call && is_seen(E, s, y))
 				candidates[n++] = y->name;
 	const char *near = nearest_name(name, candidates, n);
 	const char *what = call ? "function" : "name";
@@ -135,6 +165,9 @@ void report_unknown(Elab *E, Loc loc, const char *name, bool call)
 		elab_error(E, loc, E_UNKNOWN_NAME, "unknown %s '%s'; did you mean '%s'?", what, name, near);
 	else
 		elab_error(E, loc, E_UNKNOWN_NAME, "unknown %s '%s'", what, name);
+	const Sym *unseen = find_in(E->globals, name);
+	if (unseen)
+		diag_note(E->d, unseen->loc, "'%s' is declared here, in a file that this one does not import", name);
 }
 
 const char *view_shape_text(Elab *E, const View *v)
