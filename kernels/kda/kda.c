@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "../common/call.h"
-#include "kda_modules.h" /* generated: the modules as arrays */
+#include "modules.h" /* generated: the modules as arrays */
 
 enum { DIM = 128, CHUNK = 64, RECORD_BYTES = 12800, TILE_BYTES = 3 * CHUNK * DIM * 2 };
 
@@ -26,7 +26,7 @@ static tilert_status find_kernels(tilekern_kda *kda)
 {
 	const struct { int module; const char *name; tilert_kernel **out; } wanted[] = {
 		{ K1_F32, "kda_k1", &kda->k1_f32 }, { K1_BF16, "kda_k1", &kda->k1_bf16 }, { K2, "kda_k2", &kda->k2 },
-		{ STATE, "kda_copy_state", &kda->copy_state }, { STATE, "kda_clear_state", &kda->clear_state },
+		{ STATE, "copy_state", &kda->copy_state }, { STATE, "clear_state", &kda->clear_state },
 	};
 	for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
 		tilert_status s = tilert_module_kernel(kda->module[wanted[i].module], wanted[i].name, wanted[i].out);
@@ -42,7 +42,7 @@ tilert_status tilekern_kda_open(tilert_device *d, tilekern_kda **out)
 		[K1_F32] = { tilekern_kda_k1_f32, tilekern_kda_k1_f32_bytes },
 		[K1_BF16] = { tilekern_kda_k1_bf16, tilekern_kda_k1_bf16_bytes },
 		[K2] = { tilekern_kda_k2, tilekern_kda_k2_bytes },
-		[STATE] = { tilekern_kda_state, tilekern_kda_state_bytes },
+		[STATE] = { tilekern_copy_state, tilekern_copy_state_bytes },
 	};
 	if (!d)
 		return call_fail(TILERT_EINVAL, "tilekern_kda_open: d is NULL");
@@ -189,10 +189,10 @@ static tilert_status prepare_state_only(tilekern_kda *kda, const tilekern_kda_pa
 {
 	if (!p->final_state)
 		return TILERT_OK;
-	const int64_t states[] = { p->batch * p->heads, DIM * DIM };
+	const int64_t rows[] = { p->batch * p->heads * (DIM * DIM * 4 / 128), 32 };
 	CallArgs a = { .n = 0 };
-	call_tensor(&a, "ht", p->final_state, TILERT_F32, 2, states, NULL);
-	call_tensor(&a, "h0", p->initial_state, TILERT_F32, 2, states, NULL);
+	call_tensor(&a, "ht", p->final_state, TILERT_U32, 2, rows, NULL);
+	call_tensor(&a, "h0", p->initial_state, TILERT_U32, 2, rows, NULL);
 	return call_prepare("tilekern_kda_prepare", p->initial_state ? kda->copy_state : kda->clear_state, &a, &c->launch[0]);
 }
 
