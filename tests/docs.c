@@ -2,7 +2,8 @@
  *
  *   docs TILEC FILE.md...
  *
- * ```tile blocks compile to TIR; ```tile-error blocks give a message whose [slug] is the name in the heading above.
+ * ```tile blocks compile to TIR; ```tile-error blocks give a message whose [slug] is the name in the heading above;
+ * ```tile-error-ptxas blocks do where the assembler is installed and are skipped elsewhere.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,6 +26,7 @@ typedef struct Block {
 	char *name;  /* FILE:LINE */
 	char *text;
 	char *slug;  /* of the heading above; NULL: the block compiles */
+	bool needs_ptxas;
 } Block;
 
 typedef struct Book {
@@ -32,6 +34,15 @@ typedef struct Book {
 	struct CMUnitTest test[MAX_BLOCKS];
 	size_t n;
 } Book;
+
+static bool ptxas_is_missing(const char *tilec, const char *path)
+{
+	int status;
+	char *got = shell(&status, "'%s' --emit=cubin -o /dev/null '%s'", tilec, path);
+	bool missing = strstr(got, "needs ptxas") != NULL;
+	free(got);
+	return missing;
+}
 
 static void one_block(void **state)
 {
@@ -45,8 +56,14 @@ static void one_block(void **state)
 		free(got);
 		got = shell(&status, "'%s' --diag-format=line --emit=module -o /dev/null '%s'", b->tilec, path);
 	}
+	bool skipped = b->needs_ptxas && ptxas_is_missing(b->tilec, path);
 	unlink(path);
 	free(path);
+	if (skipped) {
+		free(got);
+		free(want);
+		skip();
+	}
 	if (!b->slug && status != 0)
 		fail_msg("%s does not compile:\n%s", b->name, got);
 	if (b->slug && !strstr(got, want))
@@ -61,33 +78,40 @@ static char *slug_of(const char *heading)
 	return text_of("%.*s", (int)strcspn(heading, " `]\n"), heading);
 }
 
-static void add_block(Book *book, const char *tilec, const char *file, unsigned line, const char *text, size_t len, char *slug)
+static void add_block(Book *book, const char *tilec, const char *file, unsigned line, const char *text, size_t len,
+	char *slug, bool needs_ptxas)
 {
 	if (book->n == MAX_BLOCKS)
 		abort();
 	Block *b = &book->block[book->n];
 	const char *slash = strrchr(file, '/');
-	*b = (Block){ tilec, text_of("%s:%u", slash ? slash + 1 : file, line), text_of("%.*s", (int)len, text), slug };
+	*b = (Block){ tilec, text_of("%s:%u", slash ? slash + 1 : file, line), text_of("%.*s", (int)len, text), slug, needs_ptxas };
 	book->test[book->n++] = (struct CMUnitTest){ .name = b->name, .test_func = one_block, .initial_state = b };
+}
+
+static bool is_line(const char *line, size_t n, const char *text)
+{
+	return n == strlen(text) && strncmp(line, text, n) == 0;
 }
 
 static void read_book(Book *book, const char *tilec, const char *file)
 {
 	char *src = file_read(file, NULL), *heading = text_of("%s", "");
 	const char *start = NULL;
-	bool want = false, wrong = false;
+	bool want = false, wrong = false, ptxas = false;
 	unsigned line = 0, start_line = 0;
 	for (const char *p = src; p && *p;) {
 		size_t n = strcspn(p, "\n");
 		line++;
 		if (strncmp(p, "```", 3) == 0 && !start) {
-			wrong = n == 13 && strncmp(p, "```tile-error", 13) == 0;
-			want = wrong || (n == 7 && strncmp(p, "```tile", 7) == 0);
+			ptxas = is_line(p, n, "```tile-error-ptxas");
+			wrong = ptxas || is_line(p, n, "```tile-error");
+			want = wrong || is_line(p, n, "```tile");
 			start = p + n + 1;
 			start_line = line + 1;
 		} else if (strncmp(p, "```", 3) == 0) {
 			if (want)
-				add_block(book, tilec, file, start_line, start, (size_t)(p - start), wrong ? text_of("%s", heading) : NULL);
+				add_block(book, tilec, file, start_line, start, (size_t)(p - start), wrong ? text_of("%s", heading) : NULL, ptxas);
 			start = NULL;
 		} else if (*p == '#' && !start) {
 			free(heading);

@@ -83,7 +83,7 @@ static void forget(Recording *r)
 
 /* ---- a chain: each grid reads what the one before it wrote, and overwrites what that one read ---- */
 
-enum { LINKS = 50, LENGTH = 100000 };
+enum { LINKS = 50 };
 
 typedef struct Chain { tilert_prepared *step[2]; } Chain;
 
@@ -94,10 +94,10 @@ static void launch_chain(void *user, tilert_stream stream)
 		OK(tilert_prepared_launch(c->step[i % 2], stream));
 }
 
-static void check_chain(Buffer b, int links)
+static void check_chain(Buffer b, uint32_t n, int links)
 {
 	uint32_t *got = buffer_take(b);
-	for (uint32_t k = 0; k < LENGTH; k++) {
+	for (uint32_t k = 0; k < n; k++) {
 		uint32_t want = k;
 		for (int i = 0; i < links; i++)
 			want = want * 3 + k;
@@ -109,13 +109,14 @@ static void check_chain(Buffer b, int links)
 
 static void run_chain(const void *in_graph)
 {
-	const int64_t n = LENGTH;
+	const int64_t n = numeric_on_cpu() ? 1000 : 100000;
+	const size_t bytes = (size_t)n * sizeof(uint32_t);
 	Chain c;
 	tilert_kernel *k;
-	uint32_t *x = memory(LENGTH * sizeof *x);
-	for (uint32_t i = 0; i < LENGTH; i++)
+	uint32_t *x = memory(bytes);
+	for (uint32_t i = 0; i < n; i++)
 		x[i] = i;
-	Buffer b[2] = { buffer_of(x, LENGTH * sizeof *x), buffer_poisoned(LENGTH * sizeof *x) };
+	Buffer b[2] = { buffer_of(x, bytes), buffer_poisoned(bytes) };
 	OK(tilert_module_kernel(numeric_module("launch_i32.tmod"), "step", &k));
 	for (int i = 0; i < 2; i++) {
 		tilert_arg args[] = { tensor_arg("x", b[i], TILERT_I32, 1, &n), tensor_arg("y", b[!i], TILERT_I32, 1, &n) };
@@ -131,7 +132,7 @@ static void run_chain(const void *in_graph)
 		launch_chain(&c, NULL);
 		OK(tilert_stream_sync(numeric_device(), NULL));
 	}
-	check_chain(b[0], 2 * LINKS);
+	check_chain(b[0], (uint32_t)n, 2 * LINKS);
 	for (int i = 0; i < 2; i++) {
 		tilert_prepared_destroy(c.step[i]);
 		buffer_free(b[i]);

@@ -145,6 +145,7 @@ int main(int argc, char **argv)
 	n += gemm_cases(cases + n);
 	n += kda_cases(cases + n);
 	n += launch_cases(cases + n);
+	n += math_cases(cases + n);
 	for (size_t i = 0; i < n; i++)
 		tests[i] = (struct CMUnitTest){ .name = cases[i].name, .test_func = run_case, .initial_state = &cases[i] };
 	if (argc > 1)

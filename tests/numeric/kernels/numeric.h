@@ -42,5 +42,6 @@ size_t vector_add_cases(NumericCase *out);
 size_t gemm_cases(NumericCase *out);
 size_t kda_cases(NumericCase *out);
 size_t launch_cases(NumericCase *out);
+size_t math_cases(NumericCase *out);
 
 #endif

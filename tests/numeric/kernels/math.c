@@ -1,0 +1,118 @@
+/* math.c - the errors of the functions of math.tile over the range of f32, as LANGUAGE.md, section 5, states them. */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernels/common/random.h"
+#include "tests/numeric/kernels/numeric.h"
+
+static double reciprocal(double x) { return 1 / x; }
+static double reciprocal_root(double x) { return 1 / sqrt(x); }
+static double three_over(double x) { return 3 / x; }
+static double sigmoid(double x) { return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x)); }
+static double softplus(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
+
+typedef enum Sampling {
+	LINEAR, /* between low and high */
+	POWERS, /* between 2^low and 2^high, every power as often */
+	SIGNED, /* POWERS of either sign */
+} Sampling;
+
+enum { SPECIAL = 4 };
+
+/* What is allowed: (ulp + ulp_per_x |x|) units of 2^-23 of the result, or `absolute`.  Results that f32 cannot hold are infinite. */
+typedef struct Function {
+	const char *name;
+	double (*exact)(double);
+	Sampling sampling;
+	double low, high, ulp, ulp_per_x, absolute;
+	float special[SPECIAL]; /* further arguments */
+} Function;
+
+/* Of POWERS, one in this many is near 1, where logarithms are small. */
+enum { NEAR_1 = 8 };
+
+/* In the order of math.tile. */
+static const Function functions[] = {
+	{ "exp2", exp2, LINEAR, -126, 127.99, 2, 0, 0, { 200, -200, 0, -INFINITY } },
+	{ "log2", log2, POWERS, -126, 127.99, 2, 0, 0x1p-22, { 0, INFINITY, 1, 8 } },
+	{ "sqrt", sqrt, POWERS, -126, 127.99, 2, 0, 0, { 0, INFINITY, 1, 4 } },
+	{ "rsqrt", reciprocal_root, POWERS, -126, 127.99, 2, 0, 0, { 0, INFINITY, 1, 4 } },
+	{ "rcp", reciprocal, SIGNED, -126, 126, 2, 0, 0, { 0, INFINITY, 1, -4 } },
+	{ "divide", three_over, SIGNED, -126, 126, 2, 0, 0, { 0, INFINITY, 1, -2 } },
+	{ "tanh", tanh, SIGNED, -30, 10, 0, 0, 0x1p-11, { 0, 100, -100, INFINITY } },
+	{ "exp", exp, LINEAR, -87, 88.7, 3, 1, 0, { 0, 100, -200, -INFINITY } },
+	{ "log", log, POWERS, -126, 127.99, 3, 0, 0x1p-22, { 0, INFINITY, 1, 1 } },
+	{ "sigmoid", sigmoid, LINEAR, -87, 0, 4, 1, 0, { 0, -1000, -INFINITY, 1000 } },
+	{ "sigmoid_above_0", sigmoid, LINEAR, 0, 120, 4, 0, 0, { 0, 200, 1000, INFINITY } },
+	{ "softplus", softplus, LINEAR, -87, 200, 8, 0, 0, { 1000, INFINITY, 200, 100 } },
+};
+enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
+
+static float sample(const Function *f, Random *r)
+{
+	double x = f->low + (f->high - f->low) * random_unit(r);
+	if (f->sampling == LINEAR)
+		return (float)x;
+	if (random_bits(r) % NEAR_1 == 0)
+		return (float)exp2(2 * random_unit(r) - 1);
+	return (float)(f->sampling == SIGNED && random_bits(r) % 2 ? -exp2(x) : exp2(x));
+}
+
+static void check(const Function *f, const float *x, const float *y, int64_t n)
+{
+	double worst = 0, worst_ulp = 0;
+	int64_t at = 0;
+	for (int64_t i = 0; i < n; i++) {
+		double want = f->exact(x[i]), unit = 0x1p-23 * fabs(want), error = fabs(y[i] - want);
+		if (fabs(want) > FLT_MAX)
+			error = y[i] == copysign(INFINITY, want) ? 0 : INFINITY;
+		double allowed = fmax(f->absolute, (f->ulp + f->ulp_per_x * fabs(x[i])) * unit) + 0x1p-126;
+		if (!(error <= worst * allowed)) { /* so that NaN counts */
+			worst = error / allowed;
+			at = i;
+		}
+		if (error > worst_ulp * unit && error > f->absolute + 0x1p-126)
+			worst_ulp = error / unit;
+		if (isnan(worst))
+			break;
+	}
+	print_message("%-16s %5.2f of what is allowed, at %.9g; outside the absolute error %.2f ulp\n", f->name, worst, (double)x[at], worst_ulp);
+	if (!(worst <= 1))
+		fail_msg("%s(%.9g) is %.9g, not %.9g", f->name, (double)x[at], (double)y[at], f->exact(x[at]));
+}
+
+static void run(const void *spec)
+{
+	const Function *f = spec;
+	const int64_t n = numeric_on_cpu() ? 1 << 15 : 1 << 22;
+	size_t bytes = (size_t)n * sizeof(float);
+	float *x = memory(bytes);
+	Random r;
+	tilert_kernel *k;
+
+	random_init(&r, 1);
+	for (int64_t i = 0; i < n; i++)
+		x[i] = i < SPECIAL ? f->special[i] : sample(f, &r);
+	Buffer dx = buffer_of(x, bytes), dy = buffer_poisoned(bytes);
+	tilert_arg args[] = { tensor_arg("x", dx, TILERT_F32, 1, &n), tensor_arg("y", dy, TILERT_F32, 1, &n),
+		{ .name = "which", .kind = TILERT_ARG_SCALAR, .i = f - functions } };
+	OK(tilert_module_kernel(numeric_module("math.tmod"), "math", &k));
+	OK(tilert_launch(k, args, 3, NULL));
+	float *y = buffer_take(dy);
+	check(f, x, y, n);
+	buffer_free(dx);
+	buffer_free(dy);
+	free(x);
+	free(y);
+}
+
+size_t math_cases(NumericCase *out)
+{
+	for (size_t i = 0; i < FUNCTIONS; i++) {
+		out[i] = (NumericCase){ .run = run, .spec = &functions[i] };
+		snprintf(out[i].name, sizeof out[i].name, "math_%s", functions[i].name);
+	}
+	return FUNCTIONS;
+}
