@@ -122,6 +122,8 @@ static void each_box(Lower *L, const Op *op, const TileRef *g, const TileRef *s,
 	}
 }
 
+enum { TAIL_ROWS = 2 }; /* copied at a time: roles that issue TMA have few registers */
+
 /* The ragged tail of a load or store: the team's threads copy elements. */
 static void tail_copy(Lower *L, const Op *op, Value *src, Value *dst, Value *limit)
 {
@@ -129,6 +131,8 @@ static void tail_copy(Lower *L, const Op *op, Value *src, Value *dst, Value *lim
 	Op *copy = tir_op(t, OP_COPY, op->loc, type_none(), 3, (Value *[]){ src, dst, limit });
 	copy->parent = op->parent;
 	attr_set_text(t, copy, "inst", "vector");
+	attr_set_int(t, copy, "clip", 1);
+	attr_set_int(t, copy, "rolled", TAIL_ROWS);
 	copy_elements(L, copy);
 }
 
