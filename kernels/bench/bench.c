@@ -1,11 +1,12 @@
 /* Times kernels on a GPU.  Correctness comes first: what is wrong is not timed, and makes the exit status 1.
  *
- *     bench [--csv FILE] [--modules DIRS] [gemm] [kda] [twophase] [launch] */
+ *     bench [--csv FILE] [--modules DIRS] [startup] [gemm] [kda] [twophase] [launch] */
 #include "kernels/bench/bench.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 void bench_check(tilert_status s, const char *text, const char *what)
 {
@@ -24,6 +25,13 @@ void *bench_memory(size_t bytes)
 		exit(1);
 	}
 	return p;
+}
+
+double bench_now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
 tilert_module *bench_module(Bench *b, const char *name)
@@ -143,13 +151,13 @@ tilert_arg bench_tensor(const char *name, tilert_ptr p, tilert_dtype dtype, int 
 }
 
 static const struct { const char *name; void (*run)(Bench *); } sections[] = {
-	{ "gemm", bench_gemm }, { "kda", bench_kda }, { "twophase", bench_twophase }, { "launch", bench_launch },
+	{ "startup", bench_startup }, { "gemm", bench_gemm }, { "kda", bench_kda }, { "twophase", bench_twophase }, { "launch", bench_launch },
 };
 enum { SECTIONS = sizeof sections / sizeof sections[0] };
 
 static int usage(void)
 {
-	fputs("usage: bench [--csv FILE] [--modules DIRS] [gemm] [kda] [twophase] [launch]\n", stderr);
+	fputs("usage: bench [--csv FILE] [--modules DIRS] [startup] [gemm] [kda] [twophase] [launch]\n", stderr);
 	return 2;
 }
 
@@ -178,7 +186,9 @@ int main(int argc, char **argv)
 		wanted[s] = true;
 		all = false;
 	}
+	double begin = bench_now_ms();
 	CHECK(tilert_device_open("cuda", &b.device));
+	b.open_ms = bench_now_ms() - begin;
 	CHECK(tilert_device_get_info(b.device, &b.info));
 	printf("%s, %d SMs\n", b.info.name, b.info.sm_count);
 	for (int s = 0; s < SECTIONS; s++) {

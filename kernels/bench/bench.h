@@ -14,6 +14,7 @@ typedef struct Bench {
 	const char *modules; /* folders, with colons between */
 	FILE *csv;           /* or NULL */
 	int failures;
+	double open_ms; /* tilert_device_open */
 } Bench;
 
 /* Ends the program with the text on a failure: a benchmark has nothing to clean up. */
@@ -21,6 +22,7 @@ void bench_check(tilert_status s, const char *text, const char *what);
 #define CHECK(call) bench_check((call), tilert_last_error(), #call)
 
 void *bench_memory(size_t bytes);
+double bench_now_ms(void); /* of the host */
 
 /* NULL when the file is in none of the folders. */
 tilert_module *bench_module(Bench *b, const char *name);
@@ -46,5 +48,6 @@ void bench_gemm(Bench *b);
 void bench_kda(Bench *b);
 void bench_twophase(Bench *b);
 void bench_launch(Bench *b);
+void bench_startup(Bench *b);
 
 #endif

@@ -1,7 +1,6 @@
 /* Host time of a launch: tilert_prepared_launch against the driver's cuLaunchKernelEx, an empty kernel each. */
 #include <dlfcn.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "kernels/bench/bench.h"
 
@@ -58,13 +57,6 @@ static void launch_tilert(void *p)
 	CHECK(tilert_prepared_launch(p, NULL));
 }
 
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
 static int ascending(const void *x, const void *y)
 {
 	double a = *(const double *)x, b = *(const double *)y;
@@ -77,11 +69,11 @@ static double host_ns(Bench *b, void (*launch)(void *), void *arg)
 	enum { BATCHES = 25, BATCH = 400 };
 	double ns[BATCHES];
 	for (int i = -2; i < BATCHES; i++) {
-		double begin = now();
+		double begin = bench_now_ms();
 		for (int j = 0; j < BATCH; j++)
 			launch(arg);
 		if (i >= 0)
-			ns[i] = (now() - begin) / BATCH;
+			ns[i] = (bench_now_ms() - begin) * 1e6 / BATCH;
 		CHECK(tilert_stream_sync(b->device, NULL));
 	}
 	qsort(ns, BATCHES, sizeof ns[0], ascending);

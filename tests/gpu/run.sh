@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # run.sh [SECTION...] - on a GPU machine, in the folder that pack.sh made: runs the numeric tests on the GPU, then the benchmarks.
-# Sections: test example gemm kda twophase launch (all of them when none is named).  Logs and results.csv go to $OUT (default: out);
+# Sections: test example startup gemm kda twophase launch (all of them when none is named).  Logs and results.csv go to $OUT (default: out);
 # a short table comes last.  The exit status is 1 when a test failed or a kernel was wrong.
 set -uo pipefail
 OUT=$(realpath -m "${OUT:-$(dirname "$0")/out}")
@@ -10,7 +10,7 @@ export LD_LIBRARY_PATH=$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export TILE_TEST_DEVICE=cuda TILE_TEST_MODULES=$PWD/modules BENCH_MODULES=$PWD/modules
 csv=$OUT/results.csv
 echo 'device,what,shape,us,rate,unit,error' > "$csv"
-sections=" ${*:-test example gemm kda twophase launch} "
+sections=" ${*:-test example startup gemm kda twophase launch} "
 failed=0
 summary=()
 
@@ -46,6 +46,7 @@ if wants example; then
 	step example.gemm 60 bin/gemm modules/4_warp_specialised.tmod 4096 4096 4096 cuda
 	step example.kda 120 bin/kda_example 1 4096 8 cuda
 fi
+wants startup && step bench.startup 60 bin/bench --csv "$csv" --modules modules startup
 if wants gemm; then
 	step bench.gemm 200 bin/bench --csv "$csv" --modules modules gemm
 	step bench.cublas 100 python3 gemm_cublas.py "$csv"

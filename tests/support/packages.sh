@@ -2,6 +2,8 @@
 
 missing_packages() {
 	command -v cc > /dev/null || command -v gcc > /dev/null || echo gcc
+	[ -e /usr/include/stdio.h ] || echo libc6-dev
+	command -v pkg-config > /dev/null || echo pkg-config
 	command -v cmake > /dev/null || echo cmake
 	command -v ninja > /dev/null || echo ninja-build
 	command -v flex > /dev/null || echo flex
