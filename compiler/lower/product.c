@@ -152,15 +152,66 @@ void lower_wgmma_wait(Lower *L, const Op *op)
 
 /* ---- mma.sync ---- */
 
-/* One 8-column block of B, k-step k: two words.  A stored [n][k] fragment has them as they are; a [k][n] one is transposed by movmatrix. */
+/* The operands of m16n8k16 (16-bit) are what the `mma` layout has.  m16n8k8 (tf32) wants columns k and k + 4 in lane k, which
+ * has columns 2k and 2k + 1: a permutation of K that is the same in A and B changes nothing. */
+
+static V tf32_word(Lower *L, const Storage *s, int row, int col)
+{
+	return LLVMBuildBitCast(L->b, LLVMBuildLoad2(L->b, L->f32, frag_register(L, s, layout_find_reg(s->layout, row, col)), ""), L->i32, "");
+}
+
+static V pair_word(Lower *L, const Storage *s, DType d, int row, int col)
+{
+	T pair = LLVMVectorType(type_of(L, d), 2);
+	return pair_to_word(L, LLVMBuildLoad2(L->b, pair, frag_register(L, s, layout_find_reg(s->layout, row, col)), ""));
+}
+
+static int row_start(const TileRef *r)
+{
+	int64_t row = 0;
+	if (r->start[0])
+		value_const_int(r->start[0], &row);
+	return (int)row;
+}
+
+static void a_words(Lower *L, const TileRef *a, int k, bool negate, V out[4])
+{
+	const Storage *s = storage_of(L, a->object);
+	bool wide = dtype_bits(a->dtype) == 32;
+	int row = row_start(a), col = (int)column_start(a) + k;
+	for (int i = 0; i < 4; i++) {
+		int r = row + 8 * (i & 1), half = i >> 1;
+		out[i] = wide ? tf32_word(L, s, r, col + half) : pair_word(L, s, a->dtype, r, col + 8 * half);
+		if (negate)
+			out[i] = LLVMBuildXor(L->b, out[i], const_i32(L, wide ? 0x80000000 : 0x80008000), "");
+	}
+}
+
+/* Element (2t + half, g) of an 8x8 block of [k][n] for lane 4g + t: its row is in lanes 8t + 4 half .., two columns in each. */
+static V transposed_tf32(Lower *L, const Storage *s, int row, int col, int half)
+{
+	V t = LLVMBuildAnd(L->b, L->team.lane, const_i32(L, 3), ""), g = LLVMBuildLShr(L->b, L->team.lane, const_i32(L, 2), "");
+	V from = build_add(L, build_mul_const(L, t, 8), LLVMBuildLShr(L->b, g, const_i32(L, 1), ""));
+	from = build_add(L, from, const_i32(L, 4 * half));
+	V even = L->ops->shfl(L, tf32_word(L, s, row, col), 0, from), odd = L->ops->shfl(L, tf32_word(L, s, row, col + 1), 0, from);
+	V is_odd = LLVMBuildTrunc(L->b, LLVMBuildAnd(L->b, g, const_i32(L, 1), ""), L->i1, "");
+	return LLVMBuildSelect(L->b, is_odd, odd, even, "");
+}
+
+/* One 8-column block of B, k-step k.  A stored [n][k] fragment has the words as they are; a [k][n] one is transposed. */
 static void b_words(Lower *L, const TileRef *b, int n, int k, V out[2])
 {
-	Storage *s = storage_of(L, b->object);
-	T pair = LLVMVectorType(type_of(L, b->dtype), 2);
-	for (int h = 0; h < 2; h++) {
-		int row = b->trans ? n : k + 8 * h, col = b->trans ? k + 8 * h : n;
-		V w = pair_to_word(L, LLVMBuildLoad2(L->b, pair, frag_register(L, s, layout_find_reg(s->layout, row / 8 * 8, (int)column_start(b) + col)), ""));
-		out[h] = b->trans ? w : L->ops->movmatrix(L, w);
+	const Storage *s = storage_of(L, b->object);
+	bool wide = dtype_bits(b->dtype) == 32;
+	int row = row_start(b), col = (int)column_start(b);
+	for (int half = 0; half < 2; half++) {
+		int k_half = k + (wide ? 0 : 8 * half);
+		if (wide)
+			out[half] = b->trans ? tf32_word(L, s, row + n, col + k + half) : transposed_tf32(L, s, row + k, col + n, half);
+		else if (b->trans)
+			out[half] = pair_word(L, s, b->dtype, row + n, col + k_half);
+		else
+			out[half] = L->ops->movmatrix(L, pair_word(L, s, b->dtype, row + k_half, col + n));
 	}
 }
 
@@ -168,29 +219,24 @@ static void lower_mma_sync(Lower *L, const Op *op)
 {
 	TileRef d = tile_ref(op->args[0]), a = tile_ref(op->args[1]), b = tile_ref(op->args[2]);
 	Storage *ds = storage_of(L, d.object);
-	int K = (int)a.shape[1], N = (int)d.shape[1], acc = (int)attr_int(op, "acc", 0);
-	if (dtype_bits(a.dtype) != 16 || acc < 0) {
-		lower_error(L, op->loc, "products of warp fragments take f16 or bf16 operands and = or +=");
-		return;
-	}
-	V dp[4];
-	Words *all_b = ARENA_ARRAY(L->arena, Words, (K / 16) * (N / 8));
-	for (int k = 0; k < K / 16; k++)
-		for (int n = 0; n < N / 8; n++)
-			b_words(L, &b, 8 * n, 16 * k, all_b[k * (N / 8) + n].w);
-	Words *all_a = ARENA_ARRAY(L->arena, Words, K / 16);
-	for (int k = 0; k < K / 16; k++)
-		a_registers(L, &a, 0, 16 * k, all_a[k].w);
-	for (int n = 0; n < N / 8; n++) {
-		int reg = layout_find_reg(ds->layout, 0, (int)column_start(&d) + 8 * n);
+	int depth = dtype_bits(a.dtype) == 16 ? 16 : 8, steps = (int)a.shape[1] / depth, blocks = (int)d.shape[1] / 8;
+	int acc = (int)attr_int(op, "acc", 0);
+	Words *all_b = ARENA_ARRAY(L->arena, Words, steps * blocks), *all_a = ARENA_ARRAY(L->arena, Words, steps);
+	for (int k = 0; k < steps; k++)
+		for (int n = 0; n < blocks; n++)
+			b_words(L, &b, 8 * n, depth * k, all_b[k * blocks + n].w);
+	for (int k = 0; k < steps; k++)
+		a_words(L, &a, depth * k, acc < 0, all_a[k].w);
+	for (int n = 0; n < blocks; n++) {
+		V dp[4];
+		int row = row_start(&d), col = (int)column_start(&d) + 8 * n;
 		for (int i = 0; i < 4; i++) {
-			dp[i] = frag_register(L, ds, reg + i);
+			dp[i] = frag_register(L, ds, layout_find_reg(ds->layout, row + 8 * (i >> 1), col + (i & 1)));
 			if (acc == 0)
 				LLVMBuildStore(L->b, const_f32(L, 0), dp[i]);
 		}
-		for (int k = 0; k < K / 16; k++) {
-			L->ops->mma_sync(L, dp, all_a[k].w, all_b[k * (N / 8) + n].w, kind_of(a.dtype));
-		}
+		for (int k = 0; k < steps; k++)
+			L->ops->mma_sync(L, dp, all_a[k].w, all_b[k * blocks + n].w, kind_of(a.dtype));
 	}
 }
 

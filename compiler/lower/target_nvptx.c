@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "compiler/lower/context.h"
+#include "runtime/cpu/cpu_abi.h"
 
 #define INTR(L, name, ...) intrinsic(L, name, NULL, 0, (V[]){ __VA_ARGS__ }, (unsigned)(sizeof((V[]){ __VA_ARGS__ }) / sizeof(V)))
 
@@ -306,8 +307,9 @@ static V nv_movmatrix(Lower *L, V in) { return ptx(L, "movmatrix.sync.aligned.m8
 
 static void nv_mma_sync(Lower *L, V d[4], V *a, V *b, unsigned kind)
 {
-	const char *text = arena_printf(L->arena, "mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 {$0,$1,$2,$3}, {$8,$9,$10,$11}, {$12,$13}, {$4,$5,$6,$7};",
-	                                kind == 1 ? "f16" : "bf16", kind == 1 ? "f16" : "bf16");
+	const char *type = kind == TILE_CPU_TF32 ? "tf32" : kind == TILE_CPU_F16 ? "f16" : "bf16";
+	const char *text = arena_printf(L->arena, "mma.sync.aligned.m16n8k%d.row.col.f32.%s.%s.f32 {$0,$1,$2,$3}, {$8,$9,$10,$11}, {$12,$13}, {$4,$5,$6,$7};",
+	                                kind == TILE_CPU_TF32 ? 8 : 16, type, type);
 	V args[10];
 	T elems[4] = { L->f32, L->f32, L->f32, L->f32 };
 	for (int i = 0; i < 4; i++) {

@@ -468,6 +468,29 @@ static void check_mma_sync(Checker *c, const Op *op, const Product *p)
 	check_types(c, op, p, E_MMA_SHAPE);
 }
 
+static int64_t start_of(const TileRef *r, int d)
+{
+	int64_t start = 0;
+	if (r->start[d])
+		value_const_int(r->start[d], &start);
+	return start;
+}
+
+/* Parts of fragments are whole blocks of the `mma` layout: 8 columns, and 8 rows of a warp or all rows of warpgroups. */
+static void check_part(Checker *c, const Op *op, const TileRef *r)
+{
+	if (r->space != TY_FRAG || r->object_rank != 2)
+		return;
+	bool wgmma = mma_is_wgmma(op);
+	DiagCode code = wgmma ? E_WGMMA_SHAPE : E_MMA_SHAPE;
+	if (start_of(r, 1) % 8 != 0)
+		product_error(c, op, code, "the part of `%s` starts at column %lld, not at a multiple of 8", object_name(r->object), (long long)start_of(r, 1));
+	if (wgmma && r->dims[0] > 0 && r->dims[0] != r->object->result->type.shape[0])
+		product_error(c, op, code, "%lld rows of `%s`; a warpgroup's product takes all of a fragment", (long long)r->dims[0], object_name(r->object));
+	if (!wgmma && start_of(r, 0) % 8 != 0)
+		product_error(c, op, code, "the part of `%s` starts at row %lld, not at a multiple of 8", object_name(r->object), (long long)start_of(r, 0));
+}
+
 static void check_product(Checker *c, const Op *op)
 {
 	Product p = { .d = tile_ref(op->args[0]), .a = tile_ref(op->args[1]), .b = tile_ref(op->args[2]) };
@@ -475,6 +498,9 @@ static void check_product(Checker *c, const Op *op)
 	p.n = p.d.shape[1];
 	p.k = p.a.shape[1];
 	p.dtype = p.a.dtype;
+	const TileRef *operands[] = { &p.d, &p.a, &p.b };
+	for (int i = 0; i < 3; i++)
+		check_part(c, op, operands[i]);
 	if (mma_is_wgmma(op))
 		check_wgmma(c, op, &p);
 	else

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 
 #include "tests/support/run_tile.h"
 
@@ -155,6 +156,74 @@ static void test_product(void **state)
 	tensor_free(&y);
 }
 
+typedef struct Part { const double *at; int row, step; } Part; /* elements from row to row, from term to term of a sum */
+
+/* d [m][n] += sign a b^T, of k terms */
+static void multiply(double *d, int m, int n, int k, Part a, Part b, double sign)
+{
+	for (int i = 0; i < m; i++)
+		for (int j = 0; j < n; j++)
+			for (int q = 0; q < k; q++)
+				d[i * n + j] += sign * a.at[i * a.row + q * a.step] * b.at[j * b.row + q * b.step];
+}
+
+static void check_warp_products(const char *type, tilert_dtype t)
+{
+	char define[16];
+	snprintf(define, sizeof define, "T=%s", type);
+	TileRun *r = run_open(TILE_SOURCE_DIR "/tests/numeric/ops.tile", define, NULL);
+	TestTensor x = tensor_new(r, t, 2, (int64_t[]){ 16, 32 }), w = tensor_new(r, t, 2, (int64_t[]){ 32, 24 });
+	TestTensor v = tensor_new(r, t, 2, (int64_t[]){ 32, 32 }), y = tensor_new(r, TILERT_F32, 2, (int64_t[]){ 16, 24 });
+	TestTensor y0 = tensor_new(r, TILERT_F32, 2, (int64_t[]){ 16, 32 }), parts = tensor_new(r, TILERT_F32, 2, (int64_t[]){ 16, 16 });
+	tensor_random(r, &x, -1, 1);
+	tensor_random(r, &w, -1, 1);
+	tensor_random(r, &v, -1, 1);
+	double want[16 * 24] = { 0 }, want0[16 * 32], want_parts[16 * 16] = { 0 };
+	for (int i = 0; i < 16 * 32; i++)
+		want0[i] = 1;
+	multiply(want, 16, 24, 32, (Part){ x.value, 32, 1 }, (Part){ w.value, 1, 24 }, 1);
+	multiply(want0, 16, 32, 32, (Part){ x.value, 32, 1 }, (Part){ v.value, 32, 1 }, -1);
+	multiply(want_parts, 16, 16, 16, (Part){ x.value + 16, 32, 1 }, (Part){ w.value + 8 * 24 + 8, 1, 24 }, 1);
+	tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("w", &w), arg_tensor("v", &v), arg_tensor("y", &y), arg_tensor("y0", &y0),
+		arg_tensor("parts", &parts) };
+	run_launch(r, "warp_products", args, 6);
+	tensor_compare(&y, want, 0, 2e-5);
+	tensor_compare(&y0, want0, 0, 2e-5);
+	tensor_compare(&parts, want_parts, 0, 2e-5);
+	tensor_free(&x);
+	tensor_free(&w);
+	tensor_free(&v);
+	tensor_free(&y);
+	tensor_free(&y0);
+	tensor_free(&parts);
+	run_close(r);
+}
+
+static void test_warp_products(void **state)
+{
+	(void)state;
+	check_warp_products("tf32", TILERT_TF32);
+	check_warp_products("f16", TILERT_F16);
+	check_warp_products("bf16", TILERT_BF16);
+}
+
+static void test_tf32_product(void **state)
+{
+	TileRun *r = *state;
+	TestTensor x = tensor_new(r, TILERT_TF32, 2, (int64_t[]){ S, 32 }), w = tensor_new(r, TILERT_TF32, 2, (int64_t[]){ 40, 32 });
+	TestTensor y = tensor_new(r, TILERT_F32, 2, (int64_t[]){ S, 40 });
+	double want[S * 40] = { 0 };
+	tensor_random(r, &x, -1, 1);
+	tensor_random(r, &w, -1, 1);
+	multiply(want, S, 40, 32, (Part){ x.value, 32, 1 }, (Part){ w.value, 32, 1 }, 1);
+	tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("w", &w), arg_tensor("y", &y) };
+	run_launch(r, "tf32_product", args, 3);
+	tensor_compare(&y, want, 0, 2e-5);
+	tensor_free(&x);
+	tensor_free(&w);
+	tensor_free(&y);
+}
+
 static void test_converted(void **state)
 {
 	TileRun *r = *state;
@@ -244,6 +313,8 @@ int main(void)
 		cmocka_unit_test(test_met),
 		cmocka_unit_test(test_shifted),
 		cmocka_unit_test(test_product),
+		cmocka_unit_test(test_warp_products),
+		cmocka_unit_test(test_tf32_product),
 		cmocka_unit_test(test_converted),
 		cmocka_unit_test(test_limited),
 		cmocka_unit_test(test_counted),
