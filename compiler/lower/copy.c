@@ -402,6 +402,18 @@ static V below_limit(Lower *L, const TileRef *g, V *index, const Value *limit)
 	return LLVMConstInt(L->i1, 1, 0);
 }
 
+/* Of a chunk that begins below the limit: all, or what is below where the limit is on the axis of its elements. */
+static V limited_bytes(Lower *L, const TileRef *g, V *index, const Value *limit, int bytes)
+{
+	int last = g->object_rank - 1;
+	for (int d = 0; d < last; d++)
+		if (g->dims[d] > 0)
+			return const_i32(L, bytes);
+	V room = LLVMBuildSub(L->b, to_i64(L, value_of(L, limit), limit->type.dtype), index[last], "");
+	V n = LLVMBuildMul(L->b, room, const_i64(L, dtype_bytes(g->dtype)), ""), all = const_i64(L, bytes);
+	return LLVMBuildTrunc(L->b, LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, LLVMIntSLT, n, all, ""), n, all, ""), L->i32, "");
+}
+
 void lower_cp_async(Lower *L, const Op *op)
 {
 	static const DType wide[TIR_MAX_RANK] = { DT_I64, DT_I64, DT_I64, DT_I64, DT_I64, DT_I64 };
@@ -428,7 +440,7 @@ void lower_cp_async(Lower *L, const Op *op)
 		V valid = const_i32(L, bytes), from = global_address(L, g.object, source, wide);
 		if (op->nargs > 2) {
 			V in = below_limit(L, &g, source, op->args[2]);
-			valid = LLVMBuildSelect(L->b, in, valid, const_i32(L, 0), "");
+			valid = LLVMBuildSelect(L->b, in, limited_bytes(L, &g, source, op->args[2], bytes), const_i32(L, 0), "");
 			from = LLVMBuildSelect(L->b, in, from, storage_of(L, g.object)->pointer, "");
 		}
 		L->ops->cp_async(L, shared_address(L, s.object, target), from, (unsigned)bytes, valid);

@@ -15,6 +15,7 @@ typedef struct Fencer {
 	const Op *tiles[MAX_TILES];
 	int ntiles;
 	Set async; /* storages of tiles with {async_use} */
+	Set cp_async; /* those that cp_async writes */
 	bool insert;
 } Fencer;
 
@@ -80,12 +81,11 @@ static Set async_uses(Fencer *f, const Op *op)
 	return s;
 }
 
-/* The storage that op writes by ordinary stores, or -1.  cp.async counts:
- * its writes are in the generic proxy. */
+/* The storage that op writes by ordinary stores, or -1. */
 static int generic_write(Fencer *f, const Op *op)
 {
 	switch (op->code) {
-	case OP_STORE: case OP_ATOMIC: case OP_COPY: case OP_CP_ASYNC: return storage_of(f, op->args[1]);
+	case OP_STORE: case OP_ATOMIC: case OP_COPY: return storage_of(f, op->args[1]);
 	case OP_FILL: return storage_of(f, op->args[0]);
 	default: return -1;
 	}
@@ -189,6 +189,7 @@ static Set flow_op(Fencer *f, Op *op, Set dirty)
 		return set_join(then, &other);
 	}
 	case OP_FENCE_ASYNC: return (Set){ { 0 } };
+	case OP_CP_ASYNC_WAIT: return set_join(dirty, &f->cp_async); /* generic writes, which are there from here on */
 	default: break;
 	}
 	if (needs_fence(f, op, &dirty))
@@ -213,6 +214,8 @@ static bool collect_async(Op *op, void *user)
 	Fencer *f = user;
 	Set s = async_uses(f, op);
 	f->async = set_join(f->async, &s);
+	if (op->code == OP_CP_ASYNC)
+		set_add(&f->cp_async, storage_of(f, op->args[1]));
 	return op->code != OP_PARALLEL;
 }
 
@@ -230,6 +233,8 @@ bool pass_insert_fences(Tir *t)
 		Fencer f = { .t = t, .insert = true };
 		tir_walk(k->regions[0], collect_async, &f);
 		tir_walk(k->regions[0], mark_async, &f);
+		for (int i = 0; i < SET_WORDS; i++)
+			f.cp_async.w[i] &= f.async.w[i];
 		flow(&f, k->regions[0], (Set){ { 0 } });
 	}
 	return true;

@@ -291,6 +291,86 @@ static void test_counted(void **state)
 	tensor_free(&total);
 }
 
+static void test_cp_async(void **state)
+{
+	TileRun *r = *state;
+	enum { COUNT = 77, COLS = 32, WIDTH = 64 };
+	TestTensor x = vector(r, TILERT_F32, COUNT), y = vector(r, TILERT_F32, 128);
+	TestTensor rows = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ COUNT, COLS }), yr = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ 128, COLS });
+	TestTensor pitch = tensor_new(r, TILERT_F32, 2, (int64_t[]){ 8, COUNT }), yp = tensor_new(r, TILERT_F32, 2, (int64_t[]){ 8, WIDTH });
+	tensor_random(r, &x, -1, 1);
+	tensor_random(r, &rows, -1, 1);
+	tensor_random(r, &pitch, -1, 1);
+	double want[128], want_rows[128 * COLS], want_pitch[8 * WIDTH];
+	for (int k = 0; k < 128; k++)
+		want[k] = k < COUNT ? x.value[k] : 0;
+	for (int k = 0; k < 128 * COLS; k++)
+		want_rows[k] = k < COUNT * COLS ? rows.value[k] : 0;
+	for (int k = 0; k < 8 * WIDTH; k++)
+		want_pitch[k] = pitch.value[k / WIDTH * COUNT + 13 + k % WIDTH];
+	tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("rows", &rows), arg_tensor("pitch", &pitch), arg_tensor("y", &y), arg_tensor("yr", &yr),
+		arg_tensor("yp", &yp) };
+	run_launch(r, "cp_async_limits", args, 6);
+	tensor_compare(&y, want, 0, 0);
+	tensor_compare(&yr, want_rows, 0, 0);
+	tensor_compare(&yp, want_pitch, 0, 0);
+	tensor_free(&x);
+	tensor_free(&y);
+	tensor_free(&rows);
+	tensor_free(&yr);
+	tensor_free(&pitch);
+	tensor_free(&yp);
+}
+
+static void test_atomics(void **state)
+{
+	TileRun *r = *state;
+	enum { COUNT = 1000 };
+	TestTensor x = vector(r, TILERT_I32, COUNT), v = vector(r, TILERT_F32, COUNT), ticket = vector(r, TILERT_U32, COUNT);
+	TestTensor least = vector(r, TILERT_I32, 1), most = vector(r, TILERT_I32, 1), sums = vector(r, TILERT_F32, 3);
+	TestTensor turns = vector(r, TILERT_U32, 1), bins = vector(r, TILERT_I32, 8);
+	double want_bins[8] = { 0 }, want[3] = { 0, 9, -9 };
+	for (int k = 0; k < COUNT; k++) {
+		x.value[k] = (k * 7919) % 1013 - 500;
+		v.value[k] = (k * 31) % 257 / 64.0 - 2;
+		want_bins[(int)x.value[k] & 7]++;
+		want[0] += v.value[k];
+		want[1] = fmin(want[1], v.value[k]);
+		want[2] = fmax(want[2], v.value[k]);
+	}
+	least.value[0] = 1000;
+	most.value[0] = -1000;
+	turns.value[0] = sums.value[0] = 0;
+	sums.value[1] = 9;
+	sums.value[2] = -9;
+	for (int k = 0; k < 8; k++)
+		bins.value[k] = 0;
+	TestTensor *all[] = { &x, &v, &least, &most, &sums, &ticket, &turns, &bins };
+	const char *names[] = { "x", "v", "least", "most", "sums", "ticket", "turns", "bins" };
+	tilert_arg args[8];
+	for (int k = 0; k < 8; k++) {
+		if (all[k] != &ticket)
+			tensor_upload(all[k]);
+		args[k] = arg_tensor(names[k], all[k]);
+	}
+	run_launch(r, "atomics", args, 8);
+	tensor_compare(&least, &(double){ -500 }, 0, 0);
+	tensor_compare(&most, &(double){ 512 }, 0, 0);
+	tensor_compare(&sums, want, 0, 0); /* sixty-fourths: exact in any order */
+	tensor_compare(&turns, &(double){ COUNT }, 0, 0);
+	tensor_compare(&bins, want_bins, 0, 0);
+	tensor_download(&ticket);
+	bool seen[COUNT] = { false };
+	for (int k = 0; k < COUNT; k++) {
+		int t = (int)ticket.value[k];
+		if (t < 0 || t >= COUNT || seen[t])
+			fail_msg("element %d has ticket %d, which another has or nobody should", k, t);
+		seen[t] = true;
+	}
+	for (int k = 0; k < 8; k++)
+		tensor_free(all[k]);
+}
+
 static void test_wrong_extents_are_refused(void **state)
 {
 	TileRun *r = *state;
@@ -318,6 +398,8 @@ int main(void)
 		cmocka_unit_test(test_converted),
 		cmocka_unit_test(test_limited),
 		cmocka_unit_test(test_counted),
+		cmocka_unit_test(test_cp_async),
+		cmocka_unit_test(test_atomics),
 		cmocka_unit_test(test_wrong_extents_are_refused),
 	};
 	return cmocka_run_group_tests(tests, open_ops, close_ops);
