@@ -11,17 +11,20 @@ static double ratio(double error, double reference, double n)
 }
 
 /* `floats` or `halves` is the result; the other is NULL. */
-static Accuracy measure(const double *reference, const float *floats, const uint16_t *halves, AccuracyShape s)
+static Accuracy measure(const double *reference, const float *floats, const uint16_t *halves, AccuracyShape s, const int64_t *offsets)
 {
 	Accuracy a = { 0 };
 	double all_error = 0, all_reference = 0;
+	int64_t all_tokens = 0;
 	for (int64_t b = 0; b < s.batch; b++) {
+		int64_t start = offsets ? offsets[b] : b * s.tokens, end = offsets ? offsets[b + 1] : start + s.tokens;
+		all_tokens += end - start;
 		for (int64_t h = 0; h < s.heads; h++) {
-			for (int64_t first = 0; first < s.tokens; first += s.chunk) {
-				int64_t last = first + s.chunk < s.tokens ? first + s.chunk : s.tokens;
+			for (int64_t first = start; first < end; first += s.chunk) {
+				int64_t last = first + s.chunk < end ? first + s.chunk : end;
 				double error = 0, square = 0;
 				for (int64_t t = first; t < last; t++) {
-					int64_t row = ((b * s.tokens + t) * s.heads + h) * s.width;
+					int64_t row = (t * s.heads + h) * s.width;
 					for (int64_t i = row; i < row + s.width; i++) {
 						double x = floats ? (double)floats[i] : (double)bf16_to_float(halves[i]);
 						double d = fabs(x - reference[i]);
@@ -42,25 +45,30 @@ static Accuracy measure(const double *reference, const float *floats, const uint
 					a.worst_ratio = r;
 					a.worst_sequence = b;
 					a.worst_head = h;
-					a.worst_chunk = first / s.chunk;
+					a.worst_chunk = (first - start) / s.chunk;
 				}
 				all_error += error;
 				all_reference += square;
 			}
 		}
 	}
-	a.rms_ratio = ratio(all_error, all_reference, (double)(s.batch * s.tokens * s.heads * s.width));
+	a.rms_ratio = ratio(all_error, all_reference, (double)(all_tokens * s.heads * s.width));
 	return a;
 }
 
 Accuracy accuracy_of_floats(const double *reference, const float *result, AccuracyShape s)
 {
-	return measure(reference, result, NULL, s);
+	return measure(reference, result, NULL, s, NULL);
 }
 
 Accuracy accuracy_of_bf16(const double *reference, const uint16_t *result, AccuracyShape s)
 {
-	return measure(reference, NULL, result, s);
+	return measure(reference, NULL, result, s, NULL);
+}
+
+Accuracy accuracy_of_packed(const double *reference, const float *result, AccuracyShape s, const int64_t *offsets)
+{
+	return measure(reference, result, NULL, s, offsets);
 }
 
 char *accuracy_text(const Accuracy *a, char *text, size_t size)

@@ -1,31 +1,26 @@
 #include "kernels/kda/input.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "kernels/common/float16.h"
-#include "kernels/common/random.h"
+#include "kernels/common/input.h"
 
 /* n values of a unit vector, rounded to bf16. */
 static void unit_vector(Random *r, uint16_t *out, int n)
 {
 	float x[KDA_DIM];
-	double square = 0;
-	for (int i = 0; i < n; i++) {
-		x[i] = random_normal(r);
-		square += (double)x[i] * (double)x[i];
-	}
-	float factor = (float)(1 / sqrt(square + 1e-6));
 	for (int i = 0; i < n; i++)
-		out[i] = bf16_from_float(x[i] * factor);
+		x[i] = random_normal(r);
+	input_normalise(x, n);
+	for (int i = 0; i < n; i++)
+		out[i] = bf16_from_float(x[i]);
 }
 
 static float gate(Random *r, KdaGates kind)
 {
 	static const float mixed[] = { 0, -0.01f, -1, -5 };
 	switch (kind) {
-	case KDA_GATES_MILD: return -log1pf(expf(-4 - random_normal(r)));
+	case KDA_GATES_MILD: return input_mild_gate(r);
 	case KDA_GATES_STRONG: return -5;
 	case KDA_GATES_MIXED: return mixed[random_bits(r) >> 62];
 	case KDA_GATES_ZERO: break;
@@ -33,25 +28,20 @@ static float gate(Random *r, KdaGates kind)
 	return 0;
 }
 
-static void *array(int64_t n, size_t size)
-{
-	return malloc(n > 0 ? (size_t)n * size : 1);
-}
-
 static bool allocate(KdaInput *in, bool with_initial)
 {
 	int64_t vectors = in->batch * in->tokens * in->heads, n = vectors * KDA_DIM;
-	in->q16 = array(n, 2);
-	in->k16 = array(n, 2);
-	in->v16 = array(n, 2);
-	in->gates16 = array(n, 2);
-	in->q = array(n, 4);
-	in->k = array(n, 4);
-	in->v = array(n, 4);
-	in->g = array(n, 4);
-	in->beta = array(vectors, 4);
+	in->q16 = input_array(n, 2);
+	in->k16 = input_array(n, 2);
+	in->v16 = input_array(n, 2);
+	in->gates16 = input_array(n, 2);
+	in->q = input_array(n, 4);
+	in->k = input_array(n, 4);
+	in->v = input_array(n, 4);
+	in->g = input_array(n, 4);
+	in->beta = input_array(vectors, 4);
 	if (with_initial)
-		in->initial = array(in->batch * in->heads * KDA_DIM * KDA_DIM, 4);
+		in->initial = input_array(in->batch * in->heads * KDA_DIM * KDA_DIM, 4);
 	return in->q16 && in->k16 && in->v16 && in->gates16 && in->q && in->k && in->v && in->g && in->beta
 		&& (in->initial || !with_initial);
 }
@@ -70,7 +60,7 @@ bool kda_input_make(KdaInput *in, const KdaInputSpec *s)
 	for (int64_t i = 0; i < vectors; i++) {
 		unit_vector(&r, in->q16 + i * KDA_DIM, KDA_DIM);
 		unit_vector(&r, in->k16 + i * KDA_DIM, KDA_DIM);
-		in->beta[i] = 1 / (1 + expf(-random_normal(&r)));
+		in->beta[i] = input_sigmoid(&r);
 	}
 	for (int64_t i = 0; i < n; i++) {
 		in->v16[i] = bf16_from_float(random_normal(&r));
