@@ -7,7 +7,7 @@
 
 #include "tests/numeric/kernels/numeric.h"
 
-enum { MAX_CASES = 256, MAX_MODULES = 16, GUARD = 4096 };
+enum { MAX_CASES = 512, MAX_MODULES = 16, GUARD = 4096 };
 
 static tilert_device *device;
 static struct { char name[64]; tilert_module *module; } modules[MAX_MODULES];
@@ -144,6 +144,7 @@ int main(int argc, char **argv)
 	n += vector_add_cases(cases + n);
 	n += gemm_cases(cases + n);
 	n += kda_cases(cases + n);
+	n += gdn_cases(cases + n);
 	n += launch_cases(cases + n);
 	n += math_cases(cases + n);
 	for (size_t i = 0; i < n; i++)

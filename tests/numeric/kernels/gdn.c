@@ -1,0 +1,495 @@
+/* gdn.c - the GDN forward against its recurrence, over everything that tilekern/gdn.h allows. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/common/accuracy.h"
+#include "kernels/kda/ref.h"
+#include "tests/numeric/kernels/gdn_run.h"
+
+enum { RAW = TILEKERN_GDN_RAW_GATE, NORM = TILEKERN_GDN_L2NORM, SIGMOID = TILEKERN_GDN_SIGMOID_BETA, TWICE = TILEKERN_GDN_TWICE_BETA };
+
+/* ---- what a result is compared with ---- */
+
+/* The contract is an RMS ratio of .005 over a tensor and three times that in a chunk (maths.md 4); fp16 keeps three bits more.  With a
+ * token or two everything hangs on a few roundings. */
+static void allowed(const GdnRow *row, int64_t tokens, double *overall, double *chunk)
+{
+	bool fp16 = row->in.fp16, tiny = tokens < 16;
+	*overall = row->overall != 0 ? row->overall : tiny ? (fp16 ? 0.003 : 0.01) : fp16 ? 0.001 : 0.005;
+	*chunk = row->chunk != 0 ? row->chunk : tiny ? *overall : 3 * *overall;
+}
+
+static void expect_accurate(const char *what, Accuracy a, double overall, double chunk)
+{
+	char text[256];
+	if (getenv("TILE_TEST_VERBOSE"))
+		print_message("    %-12s %s\n", what, accuracy_text(&a, text, sizeof text));
+	if (a.not_finite || !(a.rms_ratio < overall) || !(a.worst_ratio < chunk))
+		fail_msg("%s: %s; allowed are %g and %g", what, accuracy_text(&a, text, sizeof text), overall, chunk);
+}
+
+/* Sequences without tokens hand their states on, bit for bit. */
+static void check_empty_sequences(const GdnRun *r, const float *final)
+{
+	int64_t n = gdn_run_state(r);
+	for (int64_t s = 0; s < r->sequences; s++) {
+		for (int64_t i = s * n; i < (s + 1) * n && r->offsets[s] == r->offsets[s + 1]; i++) {
+			float expected = r->in.initial ? r->in.initial[i] : 0;
+			if (!(final[i] == expected))
+				fail_msg("sequence %lld has no tokens: element %lld of its final state is %g, not %g", (long long)s, (long long)(i - s * n),
+					(double)final[i], (double)expected);
+		}
+	}
+}
+
+static void check_result(GdnRun *r)
+{
+	const GdnInputSpec *in = &r->row.in;
+	int64_t K = in->key_dim, V = in->value_dim, HV = in->value_heads, states = r->sequences * gdn_run_state(r);
+	float *o = gdn_run_output(r), *final = gdn_run_final(r);
+	double *ref_o = memory((size_t)gdn_run_outputs(r) * 8), *ref_final = memory((size_t)states * 8), overall, chunk;
+
+	GdnReference ref = gdn_run_reference(r);
+	gdn_reference(&ref, ref_o, ref_final);
+	allowed(&r->row, r->offsets[r->sequences], &overall, &chunk);
+	expect_accurate("o", accuracy_of_packed(ref_o, o, (AccuracyShape){ r->sequences, 0, HV, V, GDN_CHUNK }, r->offsets), overall, chunk);
+	if (final) {
+		if (r->row.state_bf16 && overall < 0.005)
+			overall = 0.005; /* rounded once */
+		expect_accurate("final state", accuracy_of_floats(ref_final, final, (AccuracyShape){ r->sequences, 1, HV, K * V, 1 }), overall, chunk);
+		check_empty_sequences(r, final);
+	}
+	free(o);
+	free(final);
+	free(ref_o);
+	free(ref_final);
+}
+
+/* ---- kinds of tests ---- */
+
+static void run_forward(const void *row)
+{
+	GdnRun *r = gdn_run_make(row);
+	gdn_run_forward(r);
+	check_result(r);
+	gdn_run_free(r);
+}
+
+static void expect_same(const char *what, const float *x, const float *y, int64_t n)
+{
+	for (int64_t i = 0; i < n && x && y; i++) {
+		if (memcmp(x + i, y + i, sizeof *x) != 0)
+			fail_msg("%s: element %lld is %.9g and %.9g", what, (long long)i, (double)x[i], (double)y[i]);
+	}
+}
+
+/* The same bits from run to run, on the CPU device under other schedules, by either interface. */
+static void run_repeatable(const void *row)
+{
+	static const struct { uint64_t seed; unsigned threads; } schedules[] = { { 12345, 0 }, { 7, 1 }, { 99, 3 } };
+	GdnRun *r = gdn_run_make(row);
+	tilekern_gdn_call *call;
+
+	gdn_run_forward(r);
+	float *o = gdn_run_output(r), *final = gdn_run_final(r);
+	GDN_OK(tilekern_gdn_prepare(r->gdn, &r->p, &call));
+	for (size_t i = 0; i < sizeof schedules / sizeof schedules[0]; i++) {
+		gdn_run_poison(r);
+		if (numeric_on_cpu())
+			OK(tilert_cpu_configure(numeric_device(), schedules[i].seed, schedules[i].threads));
+		GDN_OK(tilekern_gdn_launch(call, NULL));
+		OK(tilert_stream_sync(numeric_device(), NULL));
+		float *o2 = gdn_run_output(r), *final2 = gdn_run_final(r);
+		expect_same("o", o, o2, gdn_run_outputs(r));
+		expect_same("final state", final, final2, r->sequences * gdn_run_state(r));
+		free(o2);
+		free(final2);
+	}
+	if (numeric_on_cpu())
+		OK(tilert_cpu_configure(numeric_device(), 1, 0));
+	tilekern_gdn_call_destroy(call);
+	free(o);
+	free(final);
+	gdn_run_free(r);
+}
+
+/* The parameters of sequence n as a call of its own, with the buffers of all. */
+static tilekern_gdn_params alone(const GdnRun *r, int64_t n)
+{
+	tilekern_gdn_params p = r->p;
+	const GdnTensor *tensors[] = { &r->q, &r->k, &r->v, &r->o, &r->g, &r->beta };
+	tilert_ptr *pointers[] = { &p.q, &p.k, &p.v, &p.o, &p.g, &p.beta };
+	for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
+		const GdnTensor *t = tensors[i];
+		int64_t at = r->row.lengths ? r->offsets[n] * t->strides.token : n * t->strides.batch;
+		*pointers[i] += (tilert_ptr)((size_t)at * tilert_dtype_size(t->dtype));
+	}
+	p.batch = 1;
+	p.tokens = r->offsets[n + 1] - r->offsets[n];
+	p.sequences = 0;
+	p.cu_seqlens = 0;
+	size_t state = (size_t)(n * gdn_run_state(r)) * tilert_dtype_size(p.state_dtype);
+	if (p.initial_state)
+		p.initial_state += (tilert_ptr)state;
+	if (p.final_state)
+		p.final_state += (tilert_ptr)state;
+	return p;
+}
+
+/* Each sequence alone gives the bits that it gives beside others. */
+static void run_alone(const void *row)
+{
+	GdnRun *r = gdn_run_make(row);
+	int64_t width = r->row.in.value_heads * r->row.in.value_dim, state = gdn_run_state(r);
+
+	gdn_run_forward(r);
+	float *o = gdn_run_output(r), *final = gdn_run_final(r);
+	for (int64_t n = 0; n < r->sequences; n++) {
+		tilekern_gdn_params p = alone(r, n), all = r->p;
+		gdn_run_poison(r);
+		r->p = p;
+		gdn_run_forward(r);
+		r->p = all;
+		float *o2 = gdn_run_output(r), *final2 = gdn_run_final(r);
+		expect_same("o", o + r->offsets[n] * width, o2 + r->offsets[n] * width, (r->offsets[n + 1] - r->offsets[n]) * width);
+		if (final)
+			expect_same("final state", final + n * state, final2 + n * state, state);
+		free(o2);
+		free(final2);
+	}
+	free(o);
+	free(final);
+	gdn_run_free(r);
+}
+
+/* One sequence cut in two: the final state of the first part is the initial one of the second. */
+static void run_continued(const void *row)
+{
+	GdnRun *r = gdn_run_make(row);
+	int64_t half = r->row.in.tokens / 2, all_tokens = r->offsets[1];
+	tilekern_gdn_params whole = r->p, rest;
+
+	r->p.tokens = half;
+	gdn_run_forward(r);
+	r->offsets[0] = half;
+	rest = alone(r, 0);
+	r->offsets[0] = 0;
+	rest.tokens = all_tokens - half;
+	rest.initial_state = whole.final_state;
+	Buffer first = r->ht;
+	r->ht = buffer_poisoned(first.bytes);
+	rest.final_state = r->ht.p;
+	if (r->row.lengths)
+		fail_msg("not for packed sequences");
+	const GdnTensor *tensors[] = { &r->q, &r->k, &r->v, &r->o, &r->g, &r->beta };
+	tilert_ptr *pointers[] = { &rest.q, &rest.k, &rest.v, &rest.o, &rest.g, &rest.beta };
+	for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++)
+		*pointers[i] += (tilert_ptr)((size_t)(half * tensors[i]->strides.token) * tilert_dtype_size(tensors[i]->dtype));
+	r->p = rest;
+	gdn_run_forward(r);
+	check_result(r);
+	buffer_free(first);
+	gdn_run_free(r);
+}
+
+/* With one gate for all channels, the recurrence is that of KDA. */
+static void run_reference(const void *unused)
+{
+	enum { T = 20, H = 2, K = 24, V = 40 };
+	GdnInputSpec spec = { .batch = 2, .tokens = T, .qk_heads = H, .value_heads = H, .key_dim = K, .value_dim = V, .with_initial = true, .seed = 3 };
+	static float g[2 * T * H * K];
+	static double o[2 * T * H * V], o2[2 * T * H * V], s[2 * H * K * V], s2[2 * H * K * V];
+	GdnInput in;
+	(void)unused;
+	assert_true(gdn_input_make(&in, &spec));
+	for (int i = 0; i < 2 * T * H * K; i++)
+		g[i] = in.g[i / K];
+	GdnReference a = gdn_input_reference(&in);
+	KdaReference b = { .batch = 2, .tokens = T, .heads = H, .key_dim = K, .value_dim = V, .q = in.q, .k = in.k, .v = in.v, .g = g, .beta = in.beta,
+		.initial = in.initial };
+	gdn_reference(&a, o, s);
+	kda_reference(&b, o2, s2);
+	for (int i = 0; i < 2 * T * H * V; i++)
+		assert_true(o[i] - o2[i] < 1e-12 && o2[i] - o[i] < 1e-12);
+	for (int i = 0; i < 2 * H * K * V; i++)
+		assert_true(s[i] - s2[i] < 1e-12 && s2[i] - s[i] < 1e-12);
+	gdn_input_free(&in);
+}
+
+/* Refused with these words. */
+static void expect_refused(GdnRun *r, tilekern_gdn_params p, const char *const *words)
+{
+	tilekern_gdn_call *untouched = (tilekern_gdn_call *)(void *)r, *call = untouched;
+	tilert_status s = tilekern_gdn_prepare(r->gdn, &p, &call);
+	if (s == TILERT_OK) {
+		tilekern_gdn_call_destroy(call);
+		fail_msg("not refused (%s)", words[0]);
+	}
+	assert_int_equal(s, TILERT_EINVAL);
+	assert_ptr_equal(call, untouched);
+	for (; *words; words++) {
+		if (!strstr(tilekern_last_error(), *words))
+			fail_msg("no '%s' in: %s", *words, tilekern_last_error());
+	}
+}
+
+static void run_refusals(const void *row)
+{
+	GdnRun *r = gdn_run_make(row);
+	tilekern_gdn_params p;
+	char have[32], need[32];
+	size_t bytes;
+#define REFUSED(change, ...) do { p = r->p; change; expect_refused(r, p, (const char *const[]){ __VA_ARGS__, NULL }); } while (0)
+	REFUSED(p.size = 8, "size", "8");
+	REFUSED(p.batch = -1, "batch", "-1");
+	REFUSED(p.tokens = -3, "tokens", "-3");
+	REFUSED(p.qk_heads = 0, "qk_heads", "0");
+	REFUSED(p.value_heads = 3, "value_heads", "3", "qk_heads", "2");
+	REFUSED(p.key_dim = 12, "key_dim", "12");
+	REFUSED(p.key_dim = 264, "key_dim", "264");
+	REFUSED(p.key_dim = 0, "key_dim", "0");
+	REFUSED(p.value_dim = 12, "value_dim", "12");
+	REFUSED(p.value_dim = 264, "value_dim", "264");
+	REFUSED(p.dtype = TILERT_F32, "dtype", "f32");
+	REFUSED(p.gate_dtype = TILERT_F16, "gate_dtype", "f16");
+	REFUSED(p.beta_dtype = TILERT_I32, "beta_dtype", "i32");
+	REFUSED(p.state_dtype = TILERT_F16, "state_dtype", "f16");
+	REFUSED((p.cu_seqlens = r->a_log.p, p.batch = 1, p.sequences = 1, p.seqlens_dtype = TILERT_F32), "seqlens_dtype", "f32");
+	REFUSED((p.cu_seqlens = r->a_log.p, p.sequences = 1), "batch", "2", "cu_seqlens");
+	REFUSED((p.cu_seqlens = r->a_log.p, p.batch = 1, p.sequences = -1), "sequences", "-1");
+	REFUSED(p.options = RAW, "a_log");
+	REFUSED(p.options = 64, "options", "64");
+	REFUSED(p.split = (tilekern_gdn_split)7, "split", "7");
+	REFUSED(p.scale = 1.0f / 0.0f, "scale", "inf");
+	REFUSED(p.q = 0, "q is 0");
+	REFUSED(p.beta = 0, "beta is 0");
+	REFUSED(p.o = 0, "o is 0");
+	REFUSED(p.workspace = 0, "workspace is 0");
+	REFUSED(p.q += 8, "q is at", "16");
+	REFUSED(p.v += 2, "v is at", "16");
+	REFUSED(p.o += 8, "o is at", "16");
+	REFUSED(p.g += 1, "g is at", "4");
+	REFUSED(p.workspace += 64, "workspace is at", "256");
+	REFUSED(p.final_state += 1, "final_state is at");
+	REFUSED(p.initial_state = p.final_state, "initial_state", "final_state");
+	REFUSED((p.q_strides = r->q.strides, p.q_strides.token += 4), "q", "stride", "8");
+	REFUSED((p.o_strides = r->o.strides, p.o_strides.head = 3), "o", "stride", "8");
+	REFUSED((p.tokens = INT32_MAX, p.batch = INT32_MAX), "chunks");
+	snprintf(have, sizeof have, "%zu", r->p.workspace_bytes - 1);
+	snprintf(need, sizeof need, "%zu", r->p.workspace_bytes);
+	REFUSED(p.workspace_bytes -= 1, "workspace_bytes", have, need);
+#undef REFUSED
+	p = r->p;
+	p.key_dim = 12;
+	assert_int_equal(tilekern_gdn_workspace_bytes(r->gdn, &p, &bytes), TILERT_EINVAL);
+	gdn_run_free(r);
+}
+
+/* ---- the table ---- */
+
+static const int none[] = { 0, -1 }, empty_ones[] = { 0, 0, 0, -1 }, all_lengths[] = { 0, 1, 63, 64, 65, 200, 0, 2, -1 },
+	aligned[] = { 64, 128, 64, -1 }, around[] = { 65, 0, 0, 63, 1, 129, 0, -1 }, pair[] = { 70, 130, -1 }, two[] = { 0, 65, -1 };
+static int tiny[301]; /* 0 .. 3 tokens each */
+
+static const GdnRow strides[] = {
+	{ .name = "strides_bf16", .in = { .batch = 2, .tokens = 70, .qk_heads = 2, .value_heads = 4 }, .strided = true, .states = GDN_BOTH },
+	{ .name = "strides_fp16_16bit_gates", .in = { .batch = 2, .tokens = 130, .qk_heads = 1, .value_heads = 3, .key_dim = 64, .value_dim = 64, .fp16 = true,
+		.gate16 = true, .beta16 = true }, .strided = true },
+	{ .name = "strides_packed", .in = { .qk_heads = 1, .value_heads = 2 }, .lengths = all_lengths, .spare = 9, .strided = true, .states = GDN_FINAL },
+	{ .name = "strides_k72_v40", .in = { .batch = 2, .tokens = 70, .qk_heads = 2, .value_heads = 2, .key_dim = 72, .value_dim = 40 }, .strided = true },
+};
+
+static const GdnRow packed[] = {
+	{ .name = "packed_all_lengths", .in = { .qk_heads = 1, .value_heads = 2 }, .lengths = all_lengths, .states = GDN_BOTH },
+	{ .name = "packed_all_lengths_i64", .in = { .qk_heads = 2, .value_heads = 2, .fp16 = true }, .lengths = all_lengths, .lengths_i64 = true, .spare = 100,
+		.states = GDN_BOTH },
+	{ .name = "packed_aligned", .in = { .tokens = 0 }, .lengths = aligned },
+	{ .name = "packed_around_empty_ones", .in = { .key_dim = 64, .value_dim = 64 }, .lengths = around, .spare = 1, .states = GDN_FINAL },
+	{ .name = "packed_around_empty_ones_mixed", .in = { .qk_heads = 2, .value_heads = 6, .gates = GDN_GATES_MIXED }, .lengths = around, .spare = 64,
+		.states = GDN_INITIAL, .lengths_i64 = true },
+	{ .name = "packed_many_tiny", .in = { .tokens = 0 }, .lengths = tiny, .spare = 5, .states = GDN_NO_STATES, .chunk = 0.03 },
+	{ .name = "packed_many_tiny_d64", .in = { .key_dim = 64, .value_dim = 64 }, .lengths = tiny, .states = GDN_BOTH, .chunk = 0.03 },
+	{ .name = "packed_no_tokens", .in = { .tokens = 0 }, .lengths = empty_ones, .states = GDN_BOTH },
+	{ .name = "packed_no_tokens_spare", .in = { .tokens = 0 }, .lengths = empty_ones, .spare = 70, .states = GDN_FINAL },
+	{ .name = "packed_one_of_none", .in = { .tokens = 0 }, .lengths = none, .states = GDN_INITIAL },
+	{ .name = "packed_bf16_states_v_first", .in = { .qk_heads = 1, .value_heads = 2 }, .lengths = all_lengths, .states = GDN_BOTH, .state_bf16 = true,
+		.state_v_first = true },
+	{ .name = "packed_k72_v40", .in = { .key_dim = 72, .value_dim = 40, .qk_heads = 1, .value_heads = 2 }, .lengths = all_lengths, .spare = 3, .states = GDN_BOTH },
+	{ .name = "packed_k200_v256", .in = { .key_dim = 200, .value_dim = 256, .fp16 = true }, .lengths = pair, .states = GDN_BOTH },
+};
+
+static const GdnRow options[] = {
+	{ .name = "l2norm", .in = { .tokens = 130, .qk_heads = 2, .value_heads = 4 }, .options = NORM, .states = GDN_BOTH },
+	{ .name = "l2norm_fp16", .in = { .tokens = 130, .qk_heads = 1, .value_heads = 2, .fp16 = true }, .options = NORM, .states = GDN_FINAL },
+	{ .name = "l2norm_d64", .in = { .tokens = 65, .key_dim = 64, .value_dim = 64 }, .options = NORM },
+	{ .name = "l2norm_k40_v72", .in = { .tokens = 65, .key_dim = 40, .value_dim = 72 }, .options = NORM },
+	{ .name = "l2norm_k200_v136", .in = { .tokens = 65, .key_dim = 200, .value_dim = 136 }, .options = NORM },
+	{ .name = "l2norm_of_normalised", .in = { .tokens = 130, .keys = GDN_KEYS_POSITIVE }, .options = NORM },
+	{ .name = "raw_gate", .in = { .tokens = 130, .qk_heads = 2, .value_heads = 4 }, .options = RAW, .states = GDN_FINAL },
+	{ .name = "raw_gate_16bit", .in = { .tokens = 130, .qk_heads = 1, .value_heads = 2, .gate16 = true, .fp16 = true }, .options = RAW },
+	{ .name = "raw_gate_without_bias", .in = { .tokens = 65, .value_heads = 3 }, .options = RAW, .without_dt_bias = true },
+	{ .name = "sigmoid_beta", .in = { .tokens = 130, .value_heads = 2 }, .options = SIGMOID, .states = GDN_FINAL },
+	{ .name = "sigmoid_beta_16bit", .in = { .tokens = 130, .value_heads = 2, .beta16 = true }, .options = SIGMOID },
+	{ .name = "twice_sigmoid_beta", .in = { .tokens = 130, .value_heads = 2 }, .options = SIGMOID | TWICE, .states = GDN_FINAL },
+	{ .name = "all_options", .in = { .batch = 2, .tokens = 130, .qk_heads = 1, .value_heads = 2, .gate16 = true, .beta16 = true },
+		.options = NORM | RAW | SIGMOID | TWICE, .states = GDN_BOTH, .scale = 0.3f },
+	{ .name = "all_options_fp16_packed", .in = { .qk_heads = 2, .value_heads = 6, .fp16 = true }, .lengths = all_lengths, .spare = 10, .lengths_i64 = true,
+		.options = NORM | RAW | SIGMOID | TWICE, .states = GDN_BOTH, .strided = true, .state_v_first = true },
+	{ .name = "all_options_k96_v72", .in = { .batch = 1, .tokens = 130, .qk_heads = 1, .value_heads = 2, .key_dim = 96, .value_dim = 72, .gate16 = true,
+		.beta16 = true }, .options = NORM | RAW | SIGMOID, .states = GDN_BOTH, .state_bf16 = true },
+	{ .name = "scale", .in = { .tokens = 65 }, .scale = 2.5f },
+	{ .name = "scale_negative", .in = { .tokens = 65, .value_heads = 2, .fp16 = true }, .scale = -0.7f },
+};
+
+static const GdnRow numbers[] = {
+	{ .name = "keys_positive_mild", .in = { .tokens = 200, .keys = GDN_KEYS_POSITIVE }, .states = GDN_FINAL },
+	{ .name = "keys_positive_zero", .in = { .tokens = 200, .keys = GDN_KEYS_POSITIVE, .gates = GDN_GATES_ZERO }, .states = GDN_FINAL },
+	{ .name = "keys_positive_zero_fp16", .in = { .tokens = 200, .keys = GDN_KEYS_POSITIVE, .gates = GDN_GATES_ZERO, .fp16 = true }, .states = GDN_FINAL },
+	{ .name = "keys_random_beta_to_two", .in = { .tokens = 200, .betas = GDN_BETAS_TWICE }, .states = GDN_FINAL },
+	{ .name = "keys_random_beta_to_two_zero", .in = { .tokens = 200, .betas = GDN_BETAS_TWICE, .gates = GDN_GATES_ZERO }, .states = GDN_FINAL },
+	{ .name = "keys_collinear", .in = { .tokens = 200, .keys = GDN_KEYS_COLLINEAR }, .states = GDN_FINAL },
+	{ .name = "keys_collinear_beta_to_two", .in = { .tokens = 200, .keys = GDN_KEYS_COLLINEAR, .betas = GDN_BETAS_TWICE }, .states = GDN_FINAL },
+	{ .name = "keys_collinear_beta_to_two_fp16", .in = { .tokens = 200, .keys = GDN_KEYS_COLLINEAR, .betas = GDN_BETAS_TWICE, .fp16 = true },
+		.states = GDN_FINAL },
+	{ .name = "keys_collinear_beta_to_two_mixed", .in = { .tokens = 200, .keys = GDN_KEYS_COLLINEAR, .betas = GDN_BETAS_TWICE, .gates = GDN_GATES_MIXED },
+		.states = GDN_FINAL },
+	{ .name = "long", .in = { .tokens = 1000, .qk_heads = 1, .value_heads = 2 }, .states = GDN_BOTH },
+	{ .name = "long_zero_gates", .in = { .tokens = 1000, .fp16 = true, .gates = GDN_GATES_ZERO }, .states = GDN_BOTH },
+};
+
+static const GdnRow splits[] = {
+	{ .name = "split_auto", .in = { .tokens = 1500, .qk_heads = 1, .value_heads = 1 }, .split = TILEKERN_GDN_SPLIT_AUTO, .states = GDN_BOTH },
+	{ .name = "split_exact", .in = { .tokens = 1500, .qk_heads = 1, .value_heads = 1 }, .split = TILEKERN_GDN_SPLIT_EXACT, .states = GDN_BOTH },
+	{ .name = "split_off", .in = { .tokens = 1500, .qk_heads = 1, .value_heads = 1 }, .split = TILEKERN_GDN_SPLIT_OFF, .states = GDN_BOTH },
+	{ .name = "split_auto_mixed", .in = { .tokens = 1500, .gates = GDN_GATES_MIXED }, .split = TILEKERN_GDN_SPLIT_AUTO, .states = GDN_BOTH },
+	{ .name = "split_auto_zero", .in = { .tokens = 1500, .gates = GDN_GATES_ZERO }, .split = TILEKERN_GDN_SPLIT_AUTO, .states = GDN_BOTH },
+	{ .name = "split_exact_zero", .in = { .tokens = 1500, .gates = GDN_GATES_ZERO, .fp16 = true }, .split = TILEKERN_GDN_SPLIT_EXACT, .states = GDN_BOTH },
+	{ .name = "split_exact_d64", .in = { .tokens = 1111, .key_dim = 64, .value_dim = 64 }, .split = TILEKERN_GDN_SPLIT_EXACT, .states = GDN_FINAL },
+};
+
+/* What is not in the library yet is skipped: remove a line when it is.  $TILE_TEST_ALL runs everything. */
+static bool served(const GdnRow *row)
+{
+	(void)row;
+	return true;
+}
+
+typedef struct Table { NumericCase *out; size_t n; } Table;
+
+static void add(Table *t, void (*run)(const void *), const GdnRow *row, const char *name)
+{
+	if (!getenv("TILE_TEST_ALL") && !served(row))
+		return;
+	NumericCase *c = &t->out[t->n++];
+	*c = (NumericCase){ .run = run, .spec = row };
+	snprintf(c->name, sizeof c->name, "gdn_%s", name);
+}
+
+static void add_rows(Table *t, const GdnRow *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		add(t, run_forward, &rows[i], rows[i].name);
+}
+#define ADD_ROWS(t, rows) add_rows(t, rows, sizeof rows / sizeof rows[0])
+
+static const char *const gate_names[] = { "mild", "zero", "strong", "mixed" };
+
+/* Every length with every dtype, K = V = 128 and 64; heads, batch, gates, dtypes of gate and beta, and states take turns. */
+static void add_shapes(Table *t)
+{
+	static const int64_t lengths[] = { 0, 1, 2, 63, 64, 65, 200 }, heads[][2] = { { 1, 1 }, { 1, 2 }, { 2, 6 }, { 1, 4 }, { 2, 2 } };
+	static GdnRow rows[7 * 4];
+	char name[64];
+	for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		const int64_t *h = heads[i % 5];
+		int64_t d = i / 7 % 2 ? 64 : 128, tokens = lengths[i % 7];
+		GdnGates gates = (GdnGates)(i % 4);
+		bool fp16 = i >= 14, gate16 = i % 3 == 1, beta16 = i % 3 == 2 || i % 9 == 1;
+		rows[i] = (GdnRow){ .in = { .batch = 1 + i % 2, .tokens = tokens, .qk_heads = h[0], .value_heads = h[1], .key_dim = d, .value_dim = d,
+			.gates = gates, .fp16 = fp16, .gate16 = gate16, .beta16 = beta16, .seed = 100 + i }, .states = (GdnStates)((i + i / 7) % 4) };
+		snprintf(name, sizeof name, "b%d_t%lld_h%lld_%lld_d%lld_%s_%s_g%s_b%s_s%d", (int)(1 + i % 2), (long long)tokens, (long long)h[0], (long long)h[1],
+			(long long)d, fp16 ? "fp16" : "bf16", gate_names[gates], gate16 ? "16" : "32", beta16 ? "16" : "32", (int)rows[i].states);
+		add(t, run_forward, &rows[i], name);
+	}
+}
+
+/* K != V, and multiples of 8 that are no multiples of 64. */
+static void add_dims(Table *t)
+{
+	static const int dims[][2] = { { 128, 64 }, { 64, 128 }, { 8, 40 }, { 40, 128 }, { 72, 256 }, { 96, 8 }, { 128, 72 }, { 136, 96 }, { 200, 136 }, { 256, 200 },
+		{ 256, 256 }, { 8, 256 }, { 256, 8 }, { 192, 192 }, { 64, 136 }, { 128, 256 } };
+	static GdnRow rows[16];
+	char name[64];
+	for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		rows[i] = (GdnRow){ .in = { .tokens = i % 3 ? 130 : 65, .qk_heads = 1, .value_heads = 1 + i % 2, .key_dim = dims[i][0], .value_dim = dims[i][1],
+			.fp16 = i % 4 == 1, .seed = 200 + i }, .states = i % 2 ? GDN_BOTH : GDN_FINAL, .state_v_first = i % 5 == 2 };
+		snprintf(name, sizeof name, "k%d_v%d_%s", dims[i][0], dims[i][1], rows[i].in.fp16 ? "fp16" : "bf16");
+		add(t, run_forward, &rows[i], name);
+	}
+}
+
+/* States in every type and order, with tokens and without. */
+static void add_states(Table *t)
+{
+	static const char *const names[] = { "none", "final", "initial", "both" };
+	static GdnRow rows[32];
+	char name[64];
+	for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		bool bf16 = i & 1, v_first = i & 2, tokens = i & 4;
+		GdnStates which = (GdnStates)(i / 8);
+		rows[i] = (GdnRow){ .in = { .batch = tokens ? 1 : 2, .tokens = tokens ? 65 : 0, .qk_heads = 1, .value_heads = 2, .fp16 = i % 3 == 0, .seed = 300 + i },
+			.states = which, .state_bf16 = bf16, .state_v_first = v_first };
+		snprintf(name, sizeof name, "states_%s_%s_%s_t%d", names[which], bf16 ? "bf16" : "f32", v_first ? "v_first" : "k_first", tokens ? 65 : 0);
+		add(t, run_forward, &rows[i], name);
+	}
+}
+
+static void add_gates(Table *t)
+{
+	static GdnRow rows[8];
+	char name[64];
+	for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		rows[i] = (GdnRow){ .in = { .tokens = 200, .qk_heads = 1, .value_heads = 2, .gates = (GdnGates)(i % 4), .fp16 = i >= 4, .seed = 400 + i },
+			.states = GDN_BOTH };
+		snprintf(name, sizeof name, "gates_%s_%s", gate_names[i % 4], i >= 4 ? "fp16" : "bf16");
+		add(t, run_forward, &rows[i], name);
+	}
+}
+
+size_t gdn_cases(NumericCase *out)
+{
+	static const struct { const char *name; void (*run)(const void *); GdnRow row; } more[] = {
+		{ "reference_is_that_of_kda", run_reference, { .states = GDN_NO_STATES } },
+		{ "is_repeatable", run_repeatable, { .in = { .tokens = 100, .qk_heads = 1, .value_heads = 2, .seed = 1 }, .states = GDN_BOTH } },
+		{ "is_repeatable_packed_fp16", run_repeatable, { .in = { .qk_heads = 1, .value_heads = 2, .fp16 = true, .seed = 2 }, .lengths = all_lengths,
+			.spare = 20, .options = NORM | RAW | SIGMOID, .states = GDN_BOTH } },
+		{ "is_repeatable_k256", run_repeatable, { .in = { .tokens = 130, .key_dim = 256, .value_dim = 136, .seed = 3 }, .states = GDN_BOTH } },
+		{ "is_repeatable_split", run_repeatable, { .in = { .tokens = 1500, .seed = 4 }, .states = GDN_BOTH } },
+		{ "sequences_alone", run_alone, { .in = { .qk_heads = 1, .value_heads = 2, .seed = 5 }, .lengths = all_lengths, .spare = 30, .states = GDN_BOTH } },
+		{ "sequences_alone_d64_fp16", run_alone, { .in = { .key_dim = 64, .value_dim = 64, .fp16 = true, .gates = GDN_GATES_MIXED, .seed = 6 },
+			.lengths = around, .states = GDN_FINAL, .strided = true } },
+		{ "sequences_alone_k72_v200", run_alone, { .in = { .key_dim = 72, .value_dim = 200, .seed = 7 }, .lengths = two, .states = GDN_BOTH } },
+		{ "rows_alone", run_alone, { .in = { .batch = 3, .tokens = 65, .qk_heads = 2, .value_heads = 2, .seed = 8 }, .states = GDN_BOTH } },
+		{ "continues_from_a_state", run_continued, { .in = { .tokens = 150, .qk_heads = 1, .value_heads = 2, .seed = 9 }, .states = GDN_FINAL } },
+		{ "continues_from_a_state_fp16_v_first", run_continued, { .in = { .tokens = 150, .fp16 = true, .seed = 10 }, .states = GDN_FINAL,
+			.state_v_first = true, .strided = true } },
+		{ "refuses_wrong_arguments", run_refusals, { .in = { .batch = 2, .tokens = 3, .qk_heads = 2, .value_heads = 4, .seed = 11 }, .states = GDN_BOTH } },
+	};
+	Table t = { .out = out };
+	for (int i = 0; i < 300; i++)
+		tiny[i] = i * 7 % 4;
+	tiny[300] = -1;
+	add_shapes(&t);
+	add_dims(&t);
+	add_states(&t);
+	add_gates(&t);
+	ADD_ROWS(&t, strides);
+	ADD_ROWS(&t, packed);
+	ADD_ROWS(&t, options);
+	ADD_ROWS(&t, numbers);
+	ADD_ROWS(&t, splits);
+	for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)
+		add(&t, more[i].run, &more[i].row, more[i].name);
+	return t.n;
+}

@@ -1,0 +1,293 @@
+#include "tests/numeric/kernels/gdn_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/common/float16.h"
+
+/* ---- tensors ---- */
+
+static int64_t index_of(const GdnTensor *t, int64_t b, int64_t token, int64_t h)
+{
+	return t->first + b * t->strides.batch + token * t->strides.token + h * t->strides.head;
+}
+
+static GdnTensor tensor(const GdnRow *row, int64_t heads, int64_t width, tilert_dtype dtype)
+{
+	GdnTensor t = { .batch = row->in.batch, .tokens = row->in.tokens, .heads = heads, .width = width, .dtype = dtype };
+	/* As a slice of something larger: what lies between has multiples of 8 elements where TMA reads. */
+	int64_t unit = width == 1 ? 1 : 8, gap = row->strided ? unit : 0;
+	t.strides.head = width + gap;
+	t.strides.token = heads * t.strides.head + 3 * gap;
+	t.strides.batch = t.tokens * t.strides.token + 5 * gap;
+	t.first = 2 * gap;
+	return t;
+}
+
+static size_t tensor_bytes(const GdnTensor *t)
+{
+	return (size_t)(t->first + t->batch * t->strides.batch) * tilert_dtype_size(t->dtype);
+}
+
+/* Those of `rows` tokens (of all batches) are in the buffer, the others NaN: the kernels must not use them. */
+static void upload(GdnTensor *t, const void *data, int64_t rows)
+{
+	size_t size = tilert_dtype_size(t->dtype), bytes = tensor_bytes(t);
+	unsigned char *laid = memory(bytes);
+	memset(laid, 0xff, bytes);
+	for (int64_t i = 0; i < rows * t->heads; i++) {
+		int64_t at = index_of(t, i / t->heads / t->tokens, i / t->heads % t->tokens, i % t->heads);
+		memcpy(laid + (size_t)at * size, (const unsigned char *)data + (size_t)(i * t->width) * size, (size_t)t->width * size);
+	}
+	t->buffer = buffer_of(laid, bytes);
+	free(laid);
+}
+
+static float as_float(tilert_dtype dtype, const void *data, int64_t i)
+{
+	switch (dtype) {
+	case TILERT_BF16: return bf16_to_float(((const uint16_t *)data)[i]);
+	case TILERT_F16: return fp16_to_float(((const uint16_t *)data)[i]);
+	default: return ((const float *)data)[i];
+	}
+}
+
+/* The elements of the first `rows` tokens; whatever else is in the buffer must still be NaN bytes. */
+static float *take(const GdnTensor *t, int64_t rows)
+{
+	size_t size = tilert_dtype_size(t->dtype), bytes = tensor_bytes(t);
+	unsigned char *laid = buffer_take(t->buffer);
+	float *out = memory((size_t)(t->batch * t->tokens * t->heads * t->width) * sizeof(float));
+	memset(out, 0, (size_t)(t->batch * t->tokens * t->heads * t->width) * sizeof(float));
+	for (int64_t i = 0; i < rows * t->heads; i++) {
+		int64_t at = index_of(t, i / t->heads / t->tokens, i / t->heads % t->tokens, i % t->heads);
+		for (int64_t j = 0; j < t->width; j++)
+			out[i * t->width + j] = as_float(t->dtype, laid, at + j);
+		memset(laid + (size_t)at * size, 0xff, (size_t)t->width * size);
+	}
+	for (size_t i = 0; i < bytes; i++) {
+		if (laid[i] != 0xff)
+			fail_msg("byte %zu of o, which is no output, was written", i);
+	}
+	free(laid);
+	return out;
+}
+
+/* ---- states ---- */
+
+int64_t gdn_run_state(const GdnRun *r) { return r->row.in.value_heads * r->row.in.key_dim * r->row.in.value_dim; }
+int64_t gdn_run_outputs(const GdnRun *r) { return r->row.in.batch * r->row.in.tokens * r->row.in.value_heads * r->row.in.value_dim; }
+
+/* Where element i of [sequences][heads][K][V] is in the tensor of the call. */
+static int64_t state_index(const GdnRow *row, int64_t i)
+{
+	int64_t K = row->in.key_dim, V = row->in.value_dim, d = i / V % K, j = i % V;
+	return row->state_v_first ? i / (K * V) * (K * V) + j * K + d : i;
+}
+
+static Buffer upload_state(const GdnRun *r)
+{
+	int64_t n = r->sequences * gdn_run_state(r);
+	size_t size = r->row.state_bf16 ? 2 : 4;
+	unsigned char *laid = memory((size_t)n * size);
+	for (int64_t i = 0; i < n; i++) {
+		const void *from = r->row.state_bf16 ? (const void *)(r->in.initial16 + i) : (const void *)(r->in.initial + i);
+		memcpy(laid + (size_t)state_index(&r->row, i) * size, from, size);
+	}
+	Buffer b = buffer_of(laid, (size_t)n * size);
+	free(laid);
+	return b;
+}
+
+float *gdn_run_final(GdnRun *r)
+{
+	if (!r->p.final_state)
+		return NULL;
+	int64_t n = r->sequences * gdn_run_state(r);
+	void *laid = buffer_take(r->ht);
+	float *out = memory((size_t)n * sizeof *out);
+	for (int64_t i = 0; i < n; i++)
+		out[i] = as_float(r->p.state_dtype, laid, state_index(&r->row, i));
+	free(laid);
+	return out;
+}
+
+/* ---- calls ---- */
+
+static void set_default(int64_t *x, int64_t value)
+{
+	if (*x == 0)
+		*x = value;
+}
+
+static void fill_row(GdnRow *row)
+{
+	set_default(&row->in.batch, 1);
+	set_default(&row->in.qk_heads, 1);
+	set_default(&row->in.value_heads, row->in.qk_heads);
+	set_default(&row->in.key_dim, 128);
+	set_default(&row->in.value_dim, 128);
+	row->in.sequences = 0;
+	for (const int *n = row->lengths; n && *n >= 0; n++) {
+		row->in.tokens += *n;
+		row->in.sequences++;
+	}
+	row->in.tokens += row->spare;
+	row->in.with_initial = row->states == GDN_INITIAL || row->states == GDN_BOTH;
+	row->in.initial_bf16 = row->state_bf16;
+	if (row->options & TILEKERN_GDN_RAW_GATE)
+		row->in.gates = GDN_GATES_RAW;
+	if (row->options & TILEKERN_GDN_SIGMOID_BETA)
+		row->in.betas = GDN_BETAS_RAW;
+	if (row->options & TILEKERN_GDN_L2NORM && row->in.keys == GDN_KEYS_RANDOM)
+		row->in.keys = GDN_KEYS_RAW;
+}
+
+static void make_offsets(GdnRun *r)
+{
+	bool packed = r->row.lengths;
+	r->sequences = packed ? r->row.in.sequences : r->row.in.batch;
+	r->offsets = memory((size_t)(r->sequences + 1) * sizeof *r->offsets);
+	r->offsets[0] = 0;
+	for (int64_t n = 0; n < r->sequences; n++)
+		r->offsets[n + 1] = r->offsets[n] + (packed ? r->row.lengths[n] : r->row.in.tokens);
+	if (!packed)
+		return;
+	int32_t *small = memory((size_t)(r->sequences + 1) * sizeof *small);
+	for (int64_t n = 0; n <= r->sequences; n++)
+		small[n] = (int32_t)r->offsets[n];
+	r->cu = r->row.lengths_i64 ? buffer_of(r->offsets, (size_t)(r->sequences + 1) * 8) : buffer_of(small, (size_t)(r->sequences + 1) * 4);
+	free(small);
+}
+
+static void make_buffers(GdnRun *r)
+{
+	const GdnInputSpec *s = &r->row.in;
+	tilert_dtype io = s->fp16 ? TILERT_F16 : TILERT_BF16;
+	int64_t used = r->offsets[r->sequences];
+	r->q = r->k = tensor(&r->row, s->qk_heads, s->key_dim, io);
+	r->v = r->o = tensor(&r->row, s->value_heads, s->value_dim, io);
+	r->g = tensor(&r->row, s->value_heads, 1, s->gate16 ? io : TILERT_F32);
+	r->beta = tensor(&r->row, s->value_heads, 1, s->beta16 ? io : TILERT_F32);
+	upload(&r->q, r->in.q16, used);
+	upload(&r->k, r->in.k16, used);
+	upload(&r->v, r->in.v16, used);
+	upload(&r->g, s->gate16 ? (const void *)r->in.gates16 : r->in.g, used);
+	upload(&r->beta, s->beta16 ? (const void *)r->in.beta16 : r->in.beta, used);
+	r->o.buffer = buffer_poisoned(tensor_bytes(&r->o));
+	r->a_log = buffer_of(r->in.a_log, (size_t)s->value_heads * 4);
+	r->dt_bias = buffer_of(r->in.dt_bias, (size_t)s->value_heads * 4);
+	if (s->with_initial)
+		r->h0 = upload_state(r);
+	if (r->row.states == GDN_FINAL || r->row.states == GDN_BOTH)
+		r->ht = buffer_poisoned((size_t)(r->sequences * gdn_run_state(r)) * (r->row.state_bf16 ? 2 : 4));
+}
+
+static tilert_ptr address(const GdnTensor *t)
+{
+	return t->buffer.p + (tilert_ptr)((size_t)t->first * tilert_dtype_size(t->dtype));
+}
+
+static void fill_params(GdnRun *r)
+{
+	const GdnInputSpec *s = &r->row.in;
+	tilekern_gdn_params *p = &r->p;
+	p->batch = s->batch;
+	p->tokens = s->tokens;
+	p->sequences = r->row.lengths ? r->sequences : 0;
+	p->qk_heads = s->qk_heads;
+	p->value_heads = s->value_heads;
+	p->key_dim = s->key_dim;
+	p->value_dim = s->value_dim;
+	p->dtype = r->q.dtype;
+	p->gate_dtype = r->g.dtype;
+	p->beta_dtype = r->beta.dtype;
+	p->state_dtype = r->row.state_bf16 ? TILERT_BF16 : TILERT_F32;
+	p->seqlens_dtype = r->row.lengths_i64 ? TILERT_I64 : TILERT_I32;
+	p->state_v_first = r->row.state_v_first;
+	p->options = r->row.options;
+	p->split = r->row.split;
+	p->scale = r->row.scale;
+	p->q = address(&r->q);
+	p->k = address(&r->k);
+	p->v = address(&r->v);
+	p->g = address(&r->g);
+	p->beta = address(&r->beta);
+	p->o = address(&r->o);
+	p->a_log = r->row.options & TILEKERN_GDN_RAW_GATE ? r->a_log.p : 0;
+	p->dt_bias = r->row.options & TILEKERN_GDN_RAW_GATE && !r->row.without_dt_bias ? r->dt_bias.p : 0;
+	p->cu_seqlens = r->cu.p;
+	p->initial_state = r->h0.p;
+	p->final_state = r->ht.p;
+	if (r->row.strided) {
+		p->q_strides = r->q.strides;
+		p->k_strides = r->k.strides;
+		p->v_strides = r->v.strides;
+		p->o_strides = r->o.strides;
+		p->g_strides = r->g.strides;
+		p->beta_strides = r->beta.strides;
+	}
+}
+
+GdnRun *gdn_run_make(const GdnRow *row)
+{
+	GdnRun *r = memory(sizeof *r);
+	*r = (GdnRun){ .row = *row, .p = TILEKERN_GDN_PARAMS_INIT };
+	fill_row(&r->row);
+	assert_true(gdn_input_make(&r->in, &r->row.in));
+	make_offsets(r);
+	make_buffers(r);
+	fill_params(r);
+	GDN_OK(tilekern_gdn_open(numeric_device(), &r->gdn));
+	GDN_OK(tilekern_gdn_workspace_bytes(r->gdn, &r->p, &r->p.workspace_bytes));
+	r->workspace = buffer_poisoned(r->p.workspace_bytes);
+	r->p.workspace = r->workspace.p;
+	return r;
+}
+
+void gdn_run_free(GdnRun *r)
+{
+	const Buffer all[] = { r->q.buffer, r->k.buffer, r->v.buffer, r->g.buffer, r->beta.buffer, r->o.buffer, r->a_log, r->dt_bias, r->cu,
+		r->h0, r->ht, r->workspace };
+	tilekern_gdn_close(r->gdn);
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		buffer_free(all[i]);
+	gdn_input_free(&r->in);
+	free(r->offsets);
+	free(r);
+}
+
+void gdn_run_poison(GdnRun *r)
+{
+	buffer_poison(r->o.buffer);
+	buffer_poison(r->workspace);
+	if (r->ht.p)
+		buffer_poison(r->ht);
+}
+
+void gdn_run_forward(GdnRun *r)
+{
+	GDN_OK(tilekern_gdn_forward(r->gdn, &r->p, NULL));
+	OK(tilert_stream_sync(numeric_device(), NULL));
+	free(buffer_take(r->workspace)); /* looks at the guard */
+}
+
+float *gdn_run_output(GdnRun *r)
+{
+	return take(&r->o, r->offsets[r->sequences]);
+}
+
+GdnReference gdn_run_reference(const GdnRun *r)
+{
+	GdnReference ref = gdn_input_reference(&r->in);
+	ref.sequences = r->sequences;
+	ref.offsets = r->row.lengths ? r->offsets : NULL;
+	ref.scale = (double)r->row.scale;
+	if (r->row.without_dt_bias)
+		ref.dt_bias = NULL;
+	ref.l2norm = r->row.options & TILEKERN_GDN_L2NORM;
+	ref.raw_gate = r->row.options & TILEKERN_GDN_RAW_GATE;
+	ref.sigmoid_beta = r->row.options & TILEKERN_GDN_SIGMOID_BETA;
+	ref.twice_beta = r->row.options & TILEKERN_GDN_TWICE_BETA;
+	return ref;
+}

@@ -1,0 +1,62 @@
+/* gdn_run.h - a GDN call with its buffers, from a row of the table in gdn.c: made, run, read back. */
+#ifndef TILE_TESTS_GDN_RUN_H
+#define TILE_TESTS_GDN_RUN_H
+
+#include <tilekern/gdn.h>
+
+#include "kernels/gdn/input.h"
+#include "tests/numeric/kernels/numeric.h"
+
+#define GDN_OK(call) numeric_ok((call), tilekern_last_error(), #call, __FILE__, __LINE__)
+
+typedef enum GdnStates { GDN_NO_STATES, GDN_FINAL, GDN_INITIAL, GDN_BOTH } GdnStates;
+
+typedef struct GdnRow {
+	const char *name;
+	GdnInputSpec in;          /* zeros: batch 1, heads 1 / 1, K = V = 128; with lengths, tokens is computed */
+	const int *lengths;       /* of packed sequences, then -1; NULL: a batch */
+	int spare;                /* tokens of capacity past the last sequence */
+	bool lengths_i64;
+	GdnStates states;
+	bool state_bf16, state_v_first, strided;
+	unsigned options;
+	bool without_dt_bias;
+	float scale;
+	tilekern_gdn_split split;
+	double overall, chunk;    /* allowed errors; 0: the contract's */
+} GdnRow;
+
+/* A tensor [batch][tokens][heads][width] in a buffer of its own, NaN between its elements when it has strides. */
+typedef struct GdnTensor {
+	Buffer buffer;
+	int64_t batch, tokens, heads, width;
+	tilekern_strides strides;
+	int64_t first;  /* element of the buffer where it starts */
+	tilert_dtype dtype;
+} GdnTensor;
+
+typedef struct GdnRun {
+	GdnRow row;               /* the zeros filled in */
+	GdnInput in;
+	tilekern_gdn *gdn;
+	tilekern_gdn_params p;
+	int64_t sequences, *offsets; /* offsets: [sequences + 1] tokens of all rows */
+	GdnTensor q, k, v, g, beta, o;
+	Buffer a_log, dt_bias, cu, h0, ht, workspace;
+} GdnRun;
+
+GdnRun *gdn_run_make(const GdnRow *row);
+void gdn_run_free(GdnRun *r);
+/* Everything that a call writes becomes NaN. */
+void gdn_run_poison(GdnRun *r);
+/* tilekern_gdn_forward, and waits; nothing behind the workspace was written. */
+void gdn_run_forward(GdnRun *r);
+/* As floats, [batch][tokens][value_heads][value_dim], zero for tokens of no sequence; fails when one of them, or a gap, was written. */
+float *gdn_run_output(GdnRun *r);
+/* As floats, [sequences][value_heads][key_dim][value_dim]; NULL without a final state. */
+float *gdn_run_final(GdnRun *r);
+GdnReference gdn_run_reference(const GdnRun *r);
+int64_t gdn_run_outputs(const GdnRun *r); /* elements of o */
+int64_t gdn_run_state(const GdnRun *r);   /* elements of the state of a sequence */
+
+#endif
