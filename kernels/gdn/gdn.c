@@ -136,7 +136,7 @@ static tilert_status check_extents(const char *who, const tilekern_gdn_params *p
 {
 	const int64_t most = INT32_MAX;
 	const CallExtent extents[] = {
-		{ "batch", p->batch, p->cu_seqlens ? 1 : 0, p->cu_seqlens ? 1 : most }, { "tokens", p->tokens, 0, most },
+		{ p->cu_seqlens ? "batch (with cu_seqlens)" : "batch", p->batch, p->cu_seqlens ? 1 : 0, p->cu_seqlens ? 1 : most }, { "tokens", p->tokens, 0, most },
 		{ "sequences", p->sequences, 0, most }, { "qk_heads", p->qk_heads, p->value_heads > 0, most }, { "value_heads", p->value_heads, 0, most },
 		{ "key_dim", p->key_dim, 8, MAX_DIM }, { "value_dim", p->value_dim, 8, MAX_DIM },
 	};
