@@ -1,0 +1,194 @@
+"""Times the library beside FLA, FlashQLA, FlashInfer and cuDNN on one GPU, in one process, and checks it first.
+
+    TILEKERN=libtilekern.so python3 peers.py [gdn] [kda] [--peers flash_qla,flashinfer] [--rows 3] [--csv out.csv]
+
+Every figure is the median of triton's do_bench (L2 flushed before each run) over replays of a CUDA graph of the call, in ms; "e" marks
+a call that would not be captured.  A library that is not installed is left out.  Random data; the library's o and final state are
+compared with a float64 recurrence of two heads before it is timed.
+"""
+import argparse
+import csv
+import importlib
+import math
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+from triton.testing import do_bench
+
+import tilekern
+
+dev = "cuda"
+start = time.time()
+
+# q/k heads, value heads, lengths: the rows of FlashQLA's table that kernels/README.md lists
+GDN = [(16, 64, [32768]), (16, 64, [8192] * 4), (16, 64, [1024] * 8), (16, 32, [32768]), (16, 32, [8192] * 4), (16, 32, [2048]),
+       (2, 8, [32768]), (2, 8, [8192]), (2, 8, [2048]), (2, 8, [4096] * 8), (32, 32, [16384])]
+# sequences, tokens, heads
+KDA = [(1, 8192, 96), (8, 1024, 96), (1, 8192, 64), (1, 1024, 64), (8, 4096, 32), (1, 32768, 8)]
+
+
+def say(*words):
+    print(f"[{time.time() - start:6.1f}s]", *words, flush=True)
+
+
+def graph_of(fn):
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        fn()
+        side.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=side):
+            graph.keep = fn()
+    torch.cuda.synchronize()
+    return graph
+
+
+def median(fn, rep):
+    """Milliseconds and how they were timed; nan when the call fails."""
+    try:
+        for _ in range(3):
+            fn()
+        torch.cuda.synchronize()
+    except Exception as e:
+        say("   failed:", type(e).__name__, str(e)[:200])
+        return math.nan, ""
+    try:
+        graph = graph_of(fn)
+        return do_bench(graph.replay, warmup=20, rep=rep, return_mode="median"), ""
+    except Exception as e:
+        torch.cuda.synchronize()
+        say("   not captured:", type(e).__name__, str(e)[:120])
+        return do_bench(fn, warmup=20, rep=rep, return_mode="median"), "e"
+
+
+def optional(name, peers):
+    if name.split(".")[0] not in peers:
+        return None
+    try:
+        return importlib.import_module(name)
+    except Exception as e:
+        say("no", name, type(e).__name__, str(e)[:160])
+        return None
+
+
+def recurrence(q, k, v, g, beta, h0):
+    """One head in float64: q, k [T, K], v [T, V], g [T] or [T, K], beta [T]."""
+    q, k, v, g, beta = (x.double().cpu() for x in (q, k, v, g, beta))
+    s = torch.zeros(k.shape[1], v.shape[1], dtype=torch.double) if h0 is None else h0.double().cpu().clone()
+    o = torch.empty(len(v), v.shape[1], dtype=torch.double)
+    decay = g.exp().reshape(len(g), -1)
+    for t in range(len(q)):
+        s *= decay[t][:, None]
+        s += torch.outer(k[t], beta[t] * (v[t] - k[t] @ s))
+        o[t] = (q[t] * k.shape[1] ** -0.5) @ s
+    return o, s
+
+
+def ratio(have, want):
+    have = have.double().cpu()
+    return ((have - want).pow(2).mean().sqrt() / want.pow(2).mean().sqrt()).item() if have.isfinite().all() else math.inf
+
+
+def checked(o, ht, reference, what, limit=0.006):
+    ro, rs = reference
+    errors = ratio(o, ro), ratio(ht, rs)
+    if not max(errors) < limit:
+        raise SystemExit(f"{what}: o differs by {errors[0]:.4g} RMS, the final state by {errors[1]:.4g}; not timed")
+    return errors
+
+
+def gdn_rows(lib, a):
+    fla = optional("fla.ops.gated_delta_rule", a.peers)
+    qla, fi = optional("flash_qla", a.peers), optional("flashinfer.gdn_prefill", a.peers)
+    for hq, hv, lengths in GDN[: a.rows]:
+        T, N, D = sum(lengths), len(lengths), 128
+        q, k = (F.normalize(torch.randn(1, T, hq, D, device=dev), dim=-1).bfloat16() for _ in range(2))
+        v = torch.randn(1, T, hv, D, device=dev).bfloat16()
+        g = F.logsigmoid(torch.randn(1, T, hv, device=dev)) / 16
+        beta = torch.randn(1, T, hv, device=dev).sigmoid()
+        h0 = torch.randn(N, hv, D, D, device=dev)
+        cu = torch.tensor([0] + torch.tensor(lengths).cumsum(0).tolist(), device=dev)
+        cu32 = cu.int()
+        o, ht = torch.full_like(v, math.nan), torch.full_like(h0, math.nan)
+        name = f"gdn {hq}/{hv} {N}x{lengths[0]}"
+        call = lib.gdn(q, k, v, g, beta, o, cu_seqlens=cu32, initial_state=h0, final_state=ht)
+        call()
+        torch.cuda.synchronize()
+        for h, n in ((0, 0), (hv - 1, N - 1)):
+            x = slice(cu[n].item(), cu[n + 1].item())
+            want = recurrence(q[0, x, h * hq // hv], k[0, x, h * hq // hv], v[0, x, h], g[0, x, h], beta[0, x, h], h0[n, h])
+            errors = checked(o[0, x, h], ht[n, h], want, f"{name} head {h}")
+        row = {"tilekern": median(call, a.rep)}
+        if fla:
+            row["fla"] = median(lambda: fla.chunk_gated_delta_rule(q, k, v, g, beta, initial_state=h0, output_final_state=True, cu_seqlens=cu), a.rep)
+        if qla:
+            row["flash_qla"] = median(lambda: qla.chunk_gated_delta_rule(q, k, v, g, beta, initial_state=h0, output_final_state=True, cu_seqlens=cu32), a.rep)
+        if fi:
+            al, st, oo = g[0].exp(), torch.empty_like(h0), torch.empty_like(v[0])
+            row["flashinfer"] = median(lambda: fi.chunk_gated_delta_rule(q[0], k[0], v[0], g=al, beta=beta[0], initial_state=h0,
+                                       output_final_state=True, cu_seqlens=cu, output=oo, output_state=st), a.rep)
+        heads = T * hv
+        yield name, errors, row, 163840 * heads, (512 * hq / hv + 520) * heads
+
+
+def kda_rows(lib, a):
+    fla, dnn = optional("fla.ops.kda", a.peers), optional("cudnn.linear_attention.ops", a.peers)
+    for B, T, H in KDA[: a.rows]:
+        D = 128
+        q, k = (F.normalize(torch.randn(B, T, H, D, device=dev), dim=-1).bfloat16() for _ in range(2))
+        v = torch.randn(B, T, H, D, device=dev).bfloat16()
+        g = (-5 * torch.sigmoid(torch.randn(B, T, H, D, device=dev) - 3)).bfloat16()
+        beta = torch.randn(B, T, H, device=dev).sigmoid()
+        o, ht = torch.full_like(v, math.nan), torch.full((B, H, D, D), math.nan, device=dev)
+        name = f"kda {B}x{T} H{H}"
+        call = lib.kda(q, k, v, g, beta, o, final_state=ht)
+        call()
+        torch.cuda.synchronize()
+        for b, h in ((0, 0), (B - 1, H - 1)):
+            errors = checked(o[b, :, h], ht[b, h], recurrence(q[b, :, h], k[b, :, h], v[b, :, h], g[b, :, h], beta[b, :, h], None), f"{name} head {h}")
+        row = {"tilekern": median(call, a.rep)}
+        if fla:
+            row["fla"] = median(lambda: fla.chunk_kda(q=q, k=k, v=v, g=g, beta=beta, output_final_state=True, safe_gate=True, lower_bound=-5.0), a.rep)
+        if dnn:
+            flat = [x.reshape(-1, *x.shape[2:]) for x in (q, k, v, g.float(), beta)]
+            cu = torch.arange(0, B + 1, device=dev, dtype=torch.int32) * T
+            row["cudnn"] = median(lambda: dnn.kimi_delta_attention(*flat, cu, output_final_state=True, plan_name="kda_hopper_cuda", scale=D**-0.5), a.rep)
+        yield name, errors, row, 163840 * B * T * H, 1282 * B * T * H
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", nargs="*", default=["gdn", "kda"])
+    parser.add_argument("--peers", default="fla,flash_qla,flashinfer,cudnn", type=lambda s: s.split(","))
+    parser.add_argument("--rows", type=int, default=None)
+    parser.add_argument("--rep", type=int, default=80, help="milliseconds each figure is timed for")
+    parser.add_argument("--csv", default=None)
+    a = parser.parse_args()
+    torch.manual_seed(0)
+    lib, table = tilekern.Library(), []
+    for what in a.what:
+        for name, errors, row, flop, bytes_ in {"gdn": gdn_rows, "kda": kda_rows}[what](lib, a):
+            ms = row["tilekern"][0]
+            others = {n: t for n, (t, _) in row.items() if n != "tilekern" and t == t}
+            best = min(others.values(), default=math.nan)
+            floor = max(flop / 790e12, bytes_ / 4.3e12) * 1e3
+            say(f"{name:18s} o {errors[0]:.4f} ht {errors[1]:.4f} | " + " ".join(f"{n} {t:.3f}{e}" for n, (t, e) in row.items())
+                + f" | {flop / ms / 1e9:.0f} TFLOP/s {bytes_ / ms / 1e6:.0f} GB/s floor {floor / ms:.0%} best peer / ours {best / ms:.2f}")
+            table.append([name, f"{errors[0]:.5f}", f"{errors[1]:.5f}", f"{ms:.4f}", f"{floor:.4f}"] + [f"{others.get(p, math.nan):.4f}" for p in a.peers])
+            if best == best:
+                table[-1].append(f"{best / ms:.3f}")
+    ratios = [float(r[-1]) for r in table if len(r) == 6 + len(a.peers)]
+    if ratios:
+        say(f"geometric mean of best peer / ours over {len(ratios)} rows: {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f}")
+    if a.csv:
+        with open(a.csv, "w", newline="") as f:
+            w = csv.writer(f)
+            w.writerow(["row", "o_rms", "ht_rms", "tilekern_ms", "floor_ms"] + [p + "_ms" for p in a.peers] + ["best_peer_over_ours"])
+            w.writerows(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""The kernel library from Python, by ctypes: GDN and KDA forward on torch tensors, for benchmarks beside other libraries.
+
+    TILEKERN=/path/libtilekern.so python3 ...        # a shared build: cmake -DBUILD_SHARED_LIBS=ON
+"""
+import ctypes as C
+import os
+
+import torch
+
+F32, BF16, F16, I32, I64 = 13, 11, 10, 4, 5
+DTYPE = {torch.float32: F32, torch.bfloat16: BF16, torch.float16: F16, torch.int32: I32, torch.int64: I64}
+L2NORM, RAW_GATE, SIGMOID_BETA, TWICE_BETA = 1, 2, 4, 8
+
+
+class Strides(C.Structure):
+    _fields_ = [(n, C.c_int64) for n in ("batch", "token", "head")]
+
+
+class GdnParams(C.Structure):
+    _fields_ = (
+        [("size", C.c_size_t)]
+        + [(n, C.c_int64) for n in "batch tokens sequences qk_heads value_heads key_dim value_dim".split()]
+        + [(n, C.c_int) for n in "dtype gate_dtype beta_dtype state_dtype seqlens_dtype state_v_first".split()]
+        + [("options", C.c_uint), ("split", C.c_int), ("scale", C.c_float)]
+        + [(n, C.c_uint64) for n in "q k v g beta a_log dt_bias cu_seqlens initial_state o final_state".split()]
+        + [(n + "_strides", Strides) for n in "q k v o g beta".split()]
+        + [("workspace", C.c_uint64), ("workspace_bytes", C.c_size_t)]
+    )
+
+
+class KdaParams(C.Structure):
+    _fields_ = (
+        [("size", C.c_size_t)]
+        + [(n, C.c_int64) for n in "batch tokens heads key_dim value_dim".split()]
+        + [("gate_dtype", C.c_int), ("scale", C.c_float)]
+        + [(n, C.c_uint64) for n in "q k v g beta initial_state o final_state workspace".split()]
+        + [("workspace_bytes", C.c_size_t)]
+    )
+
+
+def pointer(t):
+    return 0 if t is None else t.data_ptr()
+
+
+class Library:
+    """tilekern on the current CUDA device; calls go to torch's current stream."""
+
+    def __init__(self, path=None):
+        torch.cuda.current_stream().synchronize()  # there is a context to adopt
+        self.kern = C.CDLL(path or os.environ["TILEKERN"], mode=C.RTLD_GLOBAL)
+        self.kern.tilekern_last_error.restype = C.c_char_p
+        self.device = C.c_void_p()
+        self.check(self.kern.tilert_device_open(b"cuda", C.byref(self.device)))
+        self.handles = {}
+
+    def check(self, status):
+        if status:
+            raise RuntimeError(f"{status}: {self.kern.tilekern_last_error().decode()}")
+
+    def handle(self, name):
+        if name not in self.handles:
+            h = C.c_void_p()
+            self.check(getattr(self.kern, f"tilekern_{name}_open")(self.device, C.byref(h)))
+            self.handles[name] = h
+        return self.handles[name]
+
+    def prepare(self, name, p, keep):
+        """A function that queues the call; `keep` lives as long as it does."""
+        h, call, n = self.handle(name), C.c_void_p(), C.c_size_t()
+        first = (h, C.byref(p)) if name == "gdn" else (C.byref(p),)
+        self.check(getattr(self.kern, f"tilekern_{name}_workspace_bytes")(*first, C.byref(n)))
+        workspace = torch.empty(max(n.value, 256), dtype=torch.uint8, device="cuda")
+        p.workspace, p.workspace_bytes = workspace.data_ptr(), n.value
+        self.check(getattr(self.kern, f"tilekern_{name}_prepare")(h, C.byref(p), C.byref(call)))
+        launch = getattr(self.kern, f"tilekern_{name}_launch")
+        keep = (keep, workspace)
+
+        def run():
+            self.check(launch(call, C.c_void_p(torch.cuda.current_stream().cuda_stream)))
+            return keep
+
+        return run
+
+    def gdn(self, q, k, v, g, beta, o, cu_seqlens=None, initial_state=None, final_state=None, options=0, split=0, a_log=None, dt_bias=None,
+            scale=0.0):
+        B, T, H, K = q.shape
+        HV, V = v.shape[2:]
+        p = GdnParams(size=C.sizeof(GdnParams), batch=B, tokens=T, qk_heads=H, value_heads=HV, key_dim=K, value_dim=V, dtype=DTYPE[q.dtype],
+                      gate_dtype=DTYPE[g.dtype], beta_dtype=DTYPE[beta.dtype], state_dtype=F32, seqlens_dtype=I32, options=options, split=split,
+                      scale=scale, q=pointer(q), k=pointer(k), v=pointer(v), g=pointer(g), beta=pointer(beta), a_log=pointer(a_log),
+                      dt_bias=pointer(dt_bias), cu_seqlens=pointer(cu_seqlens), initial_state=pointer(initial_state), o=pointer(o),
+                      final_state=pointer(final_state))
+        if cu_seqlens is not None:
+            p.sequences, p.seqlens_dtype = len(cu_seqlens) - 1, DTYPE[cu_seqlens.dtype]
+        return self.prepare("gdn", p, (q, k, v, g, beta, o, cu_seqlens, initial_state, final_state, a_log, dt_bias))
+
+    def kda(self, q, k, v, g, beta, o, initial_state=None, final_state=None):
+        B, T, H, K = q.shape
+        p = KdaParams(size=C.sizeof(KdaParams), batch=B, tokens=T, heads=H, key_dim=K, value_dim=v.shape[3], gate_dtype=DTYPE[g.dtype],
+                      q=pointer(q), k=pointer(k), v=pointer(v), g=pointer(g), beta=pointer(beta), initial_state=pointer(initial_state),
+                      o=pointer(o), final_state=pointer(final_state))
+        return self.prepare("kda", p, (q, k, v, g, beta, o, initial_state, final_state))
