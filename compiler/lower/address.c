@@ -236,15 +236,54 @@ V barrier_address(Lower *L, const Op *bar, V slot)
 
 /* ---- tensors ---- */
 
+static const Value *uncast(const Value *v)
+{
+	while (v->def && v->def->code == OP_CAST)
+		v = v->def->args[0];
+	return v;
+}
+
+static bool same_value(const Value *a, const Value *b)
+{
+	int64_t x, y;
+	a = uncast(a);
+	b = uncast(b);
+	return a == b || (value_const_int(a, &x) && value_const_int(b, &y) && x == y);
+}
+
+/* Whether dimension d's elements follow one another in dimension d - 1: its stride is d's times d's extent. */
+static bool packed(const Op *tensor, int d)
+{
+	int rank = tensor->result->type.rank;
+	const Value *n = tensor->args[d], *inner = tensor->args[rank + d], *outer = uncast(tensor->args[rank + d - 1]);
+	int64_t x, y, z;
+	if (value_const_int(inner, &x) && value_const_int(n, &y) && value_const_int(outer, &z))
+		return x * y == z;
+	if (value_const_int(inner, &x) && x == 1 && same_value(outer, n))
+		return true;
+	if (!outer->def || outer->def->code != OP_MUL)
+		return false;
+	Value **f = outer->def->args;
+	return (same_value(f[0], inner) && same_value(f[1], n)) || (same_value(f[1], inner) && same_value(f[0], n));
+}
+
+/* As ((i n + j) m + k) ... where dimensions are packed: no product of extents stays in registers. */
 V global_address(Lower *L, const Op *o, V *index, const DType *types)
 {
 	Storage *s = storage_of(L, o);
 	int64_t bytes = dtype_bytes(o->result->type.dtype), constant = 0, stride, c;
-	V off = const_i64(L, 0), step = const_i64(L, 0);
-	for (int d = 0; d < o->result->type.rank; d++) {
+	V off = const_i64(L, 0), step = const_i64(L, 0), part = NULL; /* part: in strides of dimension d */
+	int rank = o->result->type.rank;
+	for (int d = 0; d < rank; d++) {
 		DType type = types ? types[d] : DT_I32;
 		V rest = to_i64(L, split(L, index[d], dtype_bits(type) < 64, &c), type);
-		off = build_add(L, off, LLVMBuildMul(L->b, rest, s->stride[d], ""));
+		if (part)
+			rest = build_add(L, LLVMBuildMul(L->b, part, to_i64(L, s->extent[d], o->args[d]->type.dtype), ""), rest);
+		part = rest;
+		if (d == rank - 1 || !packed(o, d + 1)) {
+			off = build_add(L, off, LLVMBuildMul(L->b, part, s->stride[d], ""));
+			part = NULL;
+		}
 		if (is_const(s->stride[d], &stride))
 			constant += c * stride;
 		else if (c)

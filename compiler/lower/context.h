@@ -128,6 +128,7 @@ V build_add(Lower *L, V a, V b);
 V build_mul_const(Lower *L, V a, int64_t c);
 V to_i64(Lower *L, V v, DType d);
 V intrinsic(Lower *L, const char *name, T *overloads, unsigned noverloads, V *args, unsigned nargs);
+LLVMAttributeRef attribute_nonnegative(Lower *L); /* of an i32: saves the sign's part in divisions */
 V entry_alloca(Lower *L, T type, const char *name);
 LLVMBasicBlockRef new_block(Lower *L, const char *name);
 /* Runs what is built between the two calls only where cond holds. */

@@ -100,23 +100,6 @@ static void string_attr(Lower *L, LLVMAttributeIndex where, const char *name, co
 	                        LLVMCreateStringAttribute(L->cx, name, (unsigned)strlen(name), value, (unsigned)strlen(value)));
 }
 
-static void nvptx_attributes(Lower *L, unsigned first_map)
-{
-	LLVMSetFunctionCallConv(L->function, 71); /* ptx_kernel */
-	string_attr(L, LLVMAttributeFunctionIndex, "nvvm.reqntid", arena_printf(L->arena, "%d,1,1", (int)attr_int(L->kernel, "threads", 128)));
-	string_attr(L, LLVMAttributeFunctionIndex, "nvvm.minctasm", arena_printf(L->arena, "%d", (int)attr_int(L->kernel, "occupancy", 1)));
-	int cluster = (int)attr_int(L->kernel, "cluster", 1);
-	if (cluster > 1)
-		string_attr(L, LLVMAttributeFunctionIndex, "nvvm.cluster_dim", arena_printf(L->arena, "%d,1,1", cluster));
-	unsigned byval = LLVMGetEnumAttributeKindForName("byval", 5), align = LLVMGetEnumAttributeKindForName("align", 5);
-	for (int i = 0; i < L->maps.n; i++) {
-		LLVMAttributeIndex at = (LLVMAttributeIndex)(first_map + (unsigned)i + 1);
-		LLVMAddAttributeAtIndex(L->function, at, LLVMCreateTypeAttribute(L->cx, byval, LLVMArrayType2(L->i8, 128)));
-		LLVMAddAttributeAtIndex(L->function, at, LLVMCreateEnumAttribute(L->cx, align, 64));
-		string_attr(L, at, "nvvm.grid_constant", "");
-	}
-}
-
 /* Parameters in the module's order: tensors, dims, scalars, tensor maps. */
 typedef struct Params { const Op *op[256]; int n, tensors; } Params;
 
@@ -129,6 +112,26 @@ static void list_params(const Op *kernel, Params *p)
 				p->op[p->n++] = op;
 		if (k == 0)
 			p->tensors = p->n;
+	}
+}
+
+static void nvptx_attributes(Lower *L, const Params *p)
+{
+	LLVMSetFunctionCallConv(L->function, 71); /* ptx_kernel */
+	string_attr(L, LLVMAttributeFunctionIndex, "nvvm.reqntid", arena_printf(L->arena, "%d,1,1", (int)attr_int(L->kernel, "threads", 128)));
+	string_attr(L, LLVMAttributeFunctionIndex, "nvvm.minctasm", arena_printf(L->arena, "%d", (int)attr_int(L->kernel, "occupancy", 1)));
+	int cluster = (int)attr_int(L->kernel, "cluster", 1);
+	if (cluster > 1)
+		string_attr(L, LLVMAttributeFunctionIndex, "nvvm.cluster_dim", arena_printf(L->arena, "%d,1,1", cluster));
+	unsigned byval = LLVMGetEnumAttributeKindForName("byval", 5), align = LLVMGetEnumAttributeKindForName("align", 5);
+	for (int i = 0; i < p->n; i++)
+		if (p->op[i]->code == OP_DIM)
+			LLVMAddAttributeAtIndex(L->function, (LLVMAttributeIndex)(i + 1), attribute_nonnegative(L));
+	for (int i = 0; i < L->maps.n; i++) {
+		LLVMAttributeIndex at = (LLVMAttributeIndex)(p->n + i + 1);
+		LLVMAddAttributeAtIndex(L->function, at, LLVMCreateTypeAttribute(L->cx, byval, LLVMArrayType2(L->i8, 128)));
+		LLVMAddAttributeAtIndex(L->function, at, LLVMCreateEnumAttribute(L->cx, align, 64));
+		string_attr(L, at, "nvvm.grid_constant", "");
 	}
 }
 
@@ -180,7 +183,7 @@ static void create_function(Lower *L, const Params *p)
 	}
 	L->function = LLVMAddFunction(L->module, name, LLVMFunctionType(L->void_t, types, n, 0));
 	if (!L->ops->cpu)
-		nvptx_attributes(L, (unsigned)p->n);
+		nvptx_attributes(L, p);
 	LLVMPositionBuilderAtEnd(L->b, LLVMAppendBasicBlockInContext(L->cx, L->function, "entry"));
 	debug_begin_kernel(L);
 	debug_location(L, L->kernel->loc);

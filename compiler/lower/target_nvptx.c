@@ -35,7 +35,9 @@ static V nv_thread(Lower *L) { return call0(L, "llvm.nvvm.read.ptx.sreg.tid.x");
 
 static V by_axis(Lower *L, const char *name, int axis)
 {
-	return call0(L, arena_printf(L->arena, "llvm.nvvm.read.ptx.sreg.%s.%c", name, "xyz"[axis]));
+	V v = call0(L, arena_printf(L->arena, "llvm.nvvm.read.ptx.sreg.%s.%c", name, "xyz"[axis]));
+	LLVMAddCallSiteAttribute(v, LLVMAttributeReturnIndex, attribute_nonnegative(L));
+	return v;
 }
 
 static V nv_block_idx(Lower *L, int axis) { return by_axis(L, "ctaid", axis); }

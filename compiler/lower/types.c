@@ -45,6 +45,12 @@ V intrinsic(Lower *L, const char *name, T *overloads, unsigned noverloads, V *ar
 	return LLVMBuildCall2(L->b, LLVMGlobalGetValueType(f), f, args, nargs, "");
 }
 
+LLVMAttributeRef attribute_nonnegative(Lower *L)
+{
+	return LLVMCreateConstantRangeAttribute(L->cx, LLVMGetEnumAttributeKindForName("range", 5), 32, (uint64_t[]){ 0 },
+	                                        (uint64_t[]){ (uint64_t)1 << 31 });
+}
+
 V entry_alloca(Lower *L, T type, const char *name)
 {
 	V first = LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(L->function));
