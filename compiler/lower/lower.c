@@ -286,8 +286,8 @@ static bool optimise(Lower *L)
 {
 	if (L->options->opt_level <= 0)
 		return true;
-	/* No loop unrolling and no vectoriser: what the program says is what ptxas should see. */
-	const char *passes = "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,early-cse,gvn,instcombine<no-verify-fixpoint>,simplifycfg,dce)";
+	/* No loop unrolling and no vectoriser: what the program says is what ptxas should see.  No PRE: it stretches addresses over loops. */
+	const char *passes = "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,early-cse,gvn<no-pre;no-load-pre>,instcombine<no-verify-fixpoint>,simplifycfg,dce)";
 	LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
 	LLVMErrorRef e = LLVMRunPasses(L->module, passes, L->machine, o);
 	LLVMDisposePassBuilderOptions(o);
