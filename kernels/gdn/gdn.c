@@ -11,6 +11,7 @@
 #include "modules.h" /* generated: the modules as arrays */
 
 enum { CHUNK = 64, RECORD_BYTES = 13312, MAX_DIM = 256, MAX_GROUP = 4, K1_PER_SM = 3 };
+enum { WARM = 64, SHORTEST_PART = 4 }; /* chunks; WARM is units.tile's */
 
 /* ---- Kernels: loaded when a call first needs them -------------------------------------------------------- */
 
@@ -28,6 +29,12 @@ enum { CHUNK = 64, RECORD_BYTES = 13312, MAX_DIM = 256, MAX_GROUP = 4, K1_PER_SM
 	VARIANT(K2_F16_64_2, gdn_k2_f16_64_2, gdn_k2) \
 	VARIANT(K2_F16_128_1, gdn_k2_f16_128_1, gdn_k2) \
 	VARIANT(K2_F16_128_2, gdn_k2_f16_128_2, gdn_k2) \
+	VARIANT(PARTS_BF16_64, gdn_parts_bf16_64, gdn_parts) \
+	VARIANT(PARTS_BF16_128, gdn_parts_bf16_128, gdn_parts) \
+	VARIANT(PARTS_F16_64, gdn_parts_f16_64, gdn_parts) \
+	VARIANT(PARTS_F16_128, gdn_parts_f16_128, gdn_parts) \
+	VARIANT(JOIN_64, gdn_join_64, gdn_join) \
+	VARIANT(JOIN_128, gdn_join_128, gdn_join) \
 	VARIANT(COPY_STATE, copy_state, copy_state) \
 	VARIANT(CLEAR_STATE, copy_state, clear_state)
 
@@ -122,9 +129,47 @@ static int64_t slots(const tilekern_gdn_params *p)
 	return p->cu_seqlens ? p->tokens / CHUNK + p->sequences : p->batch * ceil_div(p->tokens, CHUNK);
 }
 
-static size_t workspace_bytes(const tilekern_gdn_params *p)
+static int64_t padded_value_dim(const tilekern_gdn_params *p) { return ceil_div(p->value_dim, 128) * 128; }
+static int64_t key_tile(const tilekern_gdn_params *p) { return p->key_dim <= 64 ? 64 : 128; }
+
+/* ---- Plan: how the chunks are spread over the device -------------------------------------------------------- */
+
+typedef struct Plan {
+	int64_t part;        /* chunks of a unit (units.tile); 0: a unit is a sequence */
+	int64_t units;
+	bool narrow;         /* one state warpgroup, 64 columns of V, a CTA */
+	bool joined;         /* units may need parts.tile and join.tile */
+	int warm;            /* chunks that a unit may be warmed up with */
+	float negligible;    /* log2 of what is left of a state that may be dropped */
+	size_t fade, starts, change, bytes; /* in the workspace, after the records */
+} Plan;
+
+static void lay_out(Plan *l, const tilekern_gdn_params *p)
 {
-	return (size_t)(slots(p) * p->value_heads) * RECORD_BYTES;
+	int64_t heads = p->value_heads, k = key_tile(p);
+	l->fade = (size_t)(slots(p) * heads) * RECORD_BYTES;
+	l->starts = (l->fade + (size_t)(slots(p) * heads) * sizeof(float) + 255) / 256 * 256;
+	l->change = l->starts + (l->joined ? (size_t)(l->units * heads * padded_value_dim(p) * k) * sizeof(float) : 0);
+	l->bytes = l->change + (l->joined ? (size_t)(l->units * heads * 2 * k * k) * 2 : 0);
+}
+
+/* A chunk takes a CTA 1.06 us with 64 columns of V and 1.5 us with 128 (H200; bench/README.md): the first is for calls that leave
+ * multiprocessors idle.  Units fill the device once where sequences and heads do not. */
+static Plan plan_of(const tilekern_gdn *gdn, const tilekern_gdn_params *p)
+{
+	int64_t n = sequences(p), lanes = n * p->value_heads * ceil_div(p->value_dim, 128), chunks = n ? ceil_div(slots(p), n) : 0;
+	Plan l = { .units = n, .negligible = p->split == TILEKERN_GDN_SPLIT_EXACT ? -INFINITY : -24 };
+	if (p->split != TILEKERN_GDN_SPLIT_OFF && lanes > 0 && lanes <= gdn->sm_count / 2 && chunks >= 2 * SHORTEST_PART) {
+		int64_t part = ceil_div(chunks, gdn->sm_count / lanes);
+		l.part = part < SHORTEST_PART ? SHORTEST_PART : part;
+		l.units = p->cu_seqlens ? slots(p) / l.part + n : n * ceil_div(chunks, l.part);
+		int64_t longest = p->cu_seqlens ? slots(p) - n : chunks;
+		l.joined = (longest - 1) / l.part * l.part > WARM;
+		l.warm = p->split == TILEKERN_GDN_SPLIT_EXACT && l.joined ? 0 : WARM;
+	}
+	l.narrow = p->value_dim <= 64 || l.units * p->value_heads * ceil_div(p->value_dim, 64) <= gdn->sm_count;
+	lay_out(&l, p);
+	return l;
 }
 
 static size_t state_bytes(const tilekern_gdn_params *p)
@@ -175,7 +220,7 @@ tilert_status tilekern_gdn_workspace_bytes(tilekern_gdn *gdn, const tilekern_gdn
 		return s;
 	if (!out)
 		return call_fail(TILERT_EINVAL, "tilekern_gdn_workspace_bytes: out is NULL");
-	*out = workspace_bytes(p);
+	*out = plan_of(gdn, p).bytes;
 	return TILERT_OK;
 }
 
@@ -239,8 +284,8 @@ static tilert_status check_arguments(const char *who, const tilekern_gdn *gdn, c
 		return s;
 	if (p->initial_state != 0 && p->initial_state == p->final_state)
 		return call_fail(TILERT_EINVAL, "%s: initial_state and final_state are both 0x%llx", who, (unsigned long long)p->final_state);
-	if (p->workspace_bytes < workspace_bytes(p))
-		return call_fail(TILERT_EINVAL, "%s: workspace_bytes is %zu, but %zu are needed", who, p->workspace_bytes, workspace_bytes(p));
+	if (p->workspace_bytes < plan_of(gdn, p).bytes)
+		return call_fail(TILERT_EINVAL, "%s: workspace_bytes is %zu, but %zu are needed", who, p->workspace_bytes, plan_of(gdn, p).bytes);
 	return TILERT_OK;
 }
 
@@ -274,8 +319,10 @@ static int64_t group_of(const tilekern_gdn *gdn, const tilekern_gdn_params *p)
 	return 1;
 }
 
-static CallArgs all_arguments(const tilekern_gdn *gdn, const tilekern_gdn_params *p)
+static CallArgs all_arguments(const tilekern_gdn *gdn, const tilekern_gdn_params *p, const Plan *l)
 {
+	const int64_t fade[] = { p->value_heads, slots(p) }, k = key_tile(p), v = padded_value_dim(p);
+	const int64_t starts[] = { l->units, p->value_heads, v, k }, change[] = { l->units, p->value_heads, 2 * k, k };
 	const int64_t records[] = { slots(p), p->value_heads, RECORD_BYTES }, heads[] = { p->value_heads }, offsets[] = { sequences(p) + 1 };
 	bool f32 = p->state_dtype == TILERT_F32;
 	CallArgs a = { .n = 0 };
@@ -289,9 +336,18 @@ static CallArgs all_arguments(const tilekern_gdn *gdn, const tilekern_gdn_params
 	call_tensor(&a, "dt_bias", p->dt_bias, TILERT_F32, 1, heads, NULL);
 	call_tensor(&a, p->seqlens_dtype == TILERT_I32 ? "cu" : "cu64", p->cu_seqlens, p->seqlens_dtype, 1, offsets, NULL);
 	call_tensor(&a, "rec", p->workspace, TILERT_U8, 3, records, NULL);
+	call_tensor(&a, "fade", p->workspace + l->fade, TILERT_F32, 2, fade, NULL);
+	call_tensor(&a, "starts", l->joined ? p->workspace + l->starts : 0, TILERT_F32, 4, starts, NULL);
+	call_tensor(&a, "change", l->joined ? p->workspace + l->change : 0, TILERT_BF16, 4, change, NULL);
 	state(&a, p, f32 ? "h0" : "h016", p->initial_state);
 	state(&a, p, f32 ? "ht" : "ht16", p->final_state);
 	call_dim(&a, "SEQS", sequences(p));
+	call_dim(&a, "UNITS", l->units);
+	call_dim(&a, "VP", v);
+	call_integer(&a, "tokens", p->tokens);
+	call_integer(&a, "part", l->part);
+	call_integer(&a, "warm", l->warm);
+	call_float(&a, "negligible", (double)l->negligible);
 	call_integer(&a, "group", group_of(gdn, p));
 	call_integer(&a, "options", p->options);
 	call_float(&a, "scale", p->scale != 0 ? (double)p->scale : 1 / sqrt((double)p->key_dim));
@@ -302,19 +358,22 @@ static CallArgs all_arguments(const tilekern_gdn *gdn, const tilekern_gdn_params
 
 static KernelId k1_of(const tilekern_gdn_params *p)
 {
-	bool narrow = p->key_dim <= 64;
-	return p->dtype == TILERT_BF16 ? (narrow ? K1_BF16_64 : K1_BF16_128) : narrow ? K1_F16_64 : K1_F16_128;
+	static const KernelId ids[2][2] = { { K1_BF16_64, K1_BF16_128 }, { K1_F16_64, K1_F16_128 } };
+	return ids[p->dtype == TILERT_F16][p->key_dim > 64];
 }
 
-/* One state warpgroup, 64 columns of V, a CTA where that leaves no multiprocessor with two CTAs: a chunk then takes less time
- * (measured.md: 1,772 cycles for 64 columns, 2,769 for 128). */
-static KernelId k2_of(const tilekern_gdn *gdn, const tilekern_gdn_params *p)
+static KernelId k2_of(const tilekern_gdn_params *p, const Plan *l)
 {
-	bool narrow = p->key_dim <= 64, bf16 = p->dtype == TILERT_BF16;
-	bool split = p->value_dim <= 64 || sequences(p) * p->value_heads * ceil_div(p->value_dim, 64) <= gdn->sm_count;
-	if (split)
-		return bf16 ? (narrow ? K2_BF16_64_1 : K2_BF16_128_1) : narrow ? K2_F16_64_1 : K2_F16_128_1;
-	return bf16 ? (narrow ? K2_BF16_64_2 : K2_BF16_128_2) : narrow ? K2_F16_64_2 : K2_F16_128_2;
+	static const KernelId ids[2][2][2] = { /* f16, K > 64, narrow */
+		{ { K2_BF16_64_2, K2_BF16_64_1 }, { K2_BF16_128_2, K2_BF16_128_1 } }, { { K2_F16_64_2, K2_F16_64_1 }, { K2_F16_128_2, K2_F16_128_1 } },
+	};
+	return ids[p->dtype == TILERT_F16][p->key_dim > 64][l->narrow];
+}
+
+static KernelId parts_of(const tilekern_gdn_params *p)
+{
+	static const KernelId ids[2][2] = { { PARTS_BF16_64, PARTS_BF16_128 }, { PARTS_F16_64, PARTS_F16_128 } };
+	return ids[p->dtype == TILERT_F16][p->key_dim > 64];
 }
 
 /* ---- Calls --------------------------------------------------------------------------------------------------- */
@@ -348,9 +407,14 @@ static tilert_status prepare_chunks(tilekern_gdn_call *c, const char *who, tilek
 {
 	if (p->key_dim > 128)
 		return call_fail(TILERT_EINVAL, "%s: key_dim is %lld, more than 128", who, (long long)p->key_dim);
-	CallArgs a = all_arguments(gdn, p);
+	Plan l = plan_of(gdn, p);
+	CallArgs a = all_arguments(gdn, p, &l);
 	tilert_status s = add(c, who, gdn, k1_of(p), &a);
-	return s == TILERT_OK ? add(c, who, gdn, k2_of(gdn, p), &a) : s;
+	if (s == TILERT_OK && l.joined)
+		s = add(c, who, gdn, parts_of(p), &a);
+	if (s == TILERT_OK && l.joined)
+		s = add(c, who, gdn, p->key_dim > 64 ? JOIN_128 : JOIN_64, &a);
+	return s == TILERT_OK ? add(c, who, gdn, k2_of(p, &l), &a) : s;
 }
 
 tilert_status tilekern_gdn_prepare(tilekern_gdn *gdn, const tilekern_gdn_params *p, tilekern_gdn_call **out)
