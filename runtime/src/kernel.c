@@ -32,7 +32,8 @@ tilert_status tilert_kernel_get_info(const tilert_kernel *k, tilert_kernel_info 
 {
 	if (!k || !out)
 		return rt_fail(TILERT_EINVAL, "tilert_kernel_get_info: kernel or out is NULL");
-	*out = (tilert_kernel_info){ k->meta->threads, k->meta->cluster, k->meta->smem_bytes, k->meta->registers };
+	*out = (tilert_kernel_info){ k->meta->threads, k->meta->cluster, k->meta->smem_bytes, k->meta->registers,
+		k->meta->dependent };
 	return TILERT_OK;
 }
 

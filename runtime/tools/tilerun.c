@@ -57,7 +57,8 @@ static void list(tilert_module *m)
 		printf("kernel %s: %u threads", tilert_kernel_name(k), info.threads);
 		if (info.cluster > 1)
 			printf(", clusters of %u", info.cluster);
-		printf(", %u bytes of shared memory, %u registers\n", info.smem_bytes, info.registers);
+		printf(", %u bytes of shared memory, %u registers%s\n", info.smem_bytes, info.registers,
+			info.dependent ? ", waits for the grids before it" : "");
 		for (size_t j = 0; j < tilert_kernel_param_count(k); j++) {
 			tilert_param p;
 			run_check(tilert_kernel_param(k, j, &p));

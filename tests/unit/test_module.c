@@ -80,6 +80,7 @@ static void test_inspection_without_a_device(void **state)
 	assert_int_equal(tilert_kernel_param(k, 9, &param), TILERT_EINVAL);
 	assert_int_equal(tilert_kernel_get_info(k, &info), TILERT_OK);
 	assert_int_equal(info.registers, 168);
+	assert_int_equal(info.dependent, 1);
 	const tilert_arg args[] = { { .name = "T", .kind = TILERT_ARG_DIM, .i = 65 },
 		                    { .name = "H", .kind = TILERT_ARG_DIM, .i = 3 } };
 	assert_int_equal(tilert_kernel_extents(k, 3, args, 2, extents), TILERT_OK);

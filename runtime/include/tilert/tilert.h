@@ -152,6 +152,7 @@ TILERT_API tilert_status tilert_kernel_param(const tilert_kernel *k, size_t i, t
 
 typedef struct tilert_kernel_info {
 	uint32_t threads, cluster, smem_bytes, registers; /**< per CTA; registers per thread */
+	int dependent; /**< it calls grid_wait(), and may start while the grids before it run */
 } tilert_kernel_info;
 TILERT_API tilert_status tilert_kernel_get_info(const tilert_kernel *k, tilert_kernel_info *out);
 
