@@ -1,12 +1,14 @@
 /* Times kernels on a GPU.  Correctness comes first: what is wrong is not timed, and makes the exit status 1.
  *
- *     bench [--csv FILE] [--modules DIRS] [startup] [gemm] [kda] [twophase] [launch] */
+ *     bench [--csv FILE] [--modules DIRS] [startup] [gemm] [gdn] [kda] [twophase] [launch] */
 #include "kernels/bench/bench.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "kernels/common/graph.h"
 
 void bench_check(tilert_status s, const char *text, const char *what)
 {
@@ -51,14 +53,13 @@ tilert_module *bench_module(Bench *b, const char *name)
 	return NULL;
 }
 
-static double elapsed(Bench *b, void (*launch)(void *), void *arg, int n, tilert_event *begin, tilert_event *end)
+static double elapsed(void (*launch)(void *), void *arg, tilert_stream stream, int n, tilert_event *begin, tilert_event *end)
 {
 	float ms;
-	(void)b;
-	CHECK(tilert_event_record(begin, NULL));
+	CHECK(tilert_event_record(begin, stream));
 	for (int i = 0; i < n; i++)
 		launch(arg);
-	CHECK(tilert_event_record(end, NULL));
+	CHECK(tilert_event_record(end, stream));
 	CHECK(tilert_event_elapsed(begin, end, &ms));
 	return (double)ms / n;
 }
@@ -69,23 +70,50 @@ static int ascending(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-double bench_time(Bench *b, void (*launch)(void *), void *arg)
+/* `launch` queues on `stream`. */
+static double time_on(Bench *b, tilert_stream stream, void (*launch)(void *), void *arg)
 {
 	enum { ROUNDS = 9 };
 	double ms[ROUNDS];
 	tilert_event *begin, *end;
 	CHECK(tilert_event_create(b->device, &begin));
 	CHECK(tilert_event_create(b->device, &end));
-	elapsed(b, launch, arg, 3, begin, end);
-	double once = elapsed(b, launch, arg, 5, begin, end);
+	elapsed(launch, arg, stream, 3, begin, end);
+	double once = elapsed(launch, arg, stream, 5, begin, end);
 	int n = once > 0 ? (int)(20 / once) : 200; /* 20 ms between two events */
 	n = n < 5 ? 5 : n > 400 ? 400 : n;
 	for (int i = 0; i < ROUNDS; i++)
-		ms[i] = elapsed(b, launch, arg, n, begin, end);
+		ms[i] = elapsed(launch, arg, stream, n, begin, end);
 	qsort(ms, ROUNDS, sizeof ms[0], ascending);
 	tilert_event_destroy(begin);
 	tilert_event_destroy(end);
 	return ms[ROUNDS / 2];
+}
+
+double bench_time(Bench *b, void (*launch)(void *), void *arg)
+{
+	return time_on(b, NULL, launch, arg);
+}
+
+typedef struct Replay { Graph *graph; tilert_stream stream; } Replay;
+
+static void launch_graph(void *user)
+{
+	Replay *r = user;
+	bench_check(graph_launch(r->graph, r->stream) ? TILERT_OK : TILERT_EDEVICE, "failed", "cuGraphLaunch");
+}
+
+double bench_time_graph(Bench *b, void (*work)(void *, tilert_stream), void *arg)
+{
+	const char *failed;
+	Replay r = { 0 };
+	CHECK(tilert_stream_create(b->device, &r.stream));
+	r.graph = graph_record(work, arg, r.stream, &failed);
+	bench_check(r.graph ? TILERT_OK : TILERT_EDEVICE, "failed", r.graph ? "" : failed);
+	double ms = time_on(b, r.stream, launch_graph, &r);
+	graph_free(r.graph);
+	CHECK(tilert_stream_destroy(b->device, r.stream));
+	return ms;
 }
 
 static void launch_prepared(void *p)
@@ -98,14 +126,19 @@ double bench_time_prepared(Bench *b, tilert_prepared *p)
 	return bench_time(b, launch_prepared, p);
 }
 
+void bench_csv(Bench *b, const char *what, const char *shape, double ms, double rate, const char *unit, double error)
+{
+	if (!b->csv)
+		return;
+	fprintf(b->csv, "\"%s\",%s,\"%s\",%.2f,%.1f,%s,%.2e\n", b->info.name, what, shape, 1e3 * ms, rate, unit, error);
+	fflush(b->csv);
+}
+
 void bench_row(Bench *b, const char *what, const char *shape, double ms, double rate, const char *unit, double error)
 {
 	printf("%-22s %-30s %9.2f us %8.0f %-14s error %.1e\n", what, shape, 1e3 * ms, rate, unit, error);
 	fflush(stdout);
-	if (b->csv) {
-		fprintf(b->csv, "\"%s\",%s,\"%s\",%.2f,%.1f,%s,%.2e\n", b->info.name, what, shape, 1e3 * ms, rate, unit, error);
-		fflush(b->csv);
-	}
+	bench_csv(b, what, shape, ms, rate, unit, error);
 }
 
 void bench_refuse(Bench *b, const char *what, const char *format, ...)
@@ -151,13 +184,13 @@ tilert_arg bench_tensor(const char *name, tilert_ptr p, tilert_dtype dtype, int 
 }
 
 static const struct { const char *name; void (*run)(Bench *); } sections[] = {
-	{ "startup", bench_startup }, { "gemm", bench_gemm }, { "kda", bench_kda }, { "twophase", bench_twophase }, { "launch", bench_launch },
+	{ "startup", bench_startup }, { "gemm", bench_gemm }, { "gdn", bench_gdn }, { "kda", bench_kda }, { "twophase", bench_twophase }, { "launch", bench_launch },
 };
 enum { SECTIONS = sizeof sections / sizeof sections[0] };
 
 static int usage(void)
 {
-	fputs("usage: bench [--csv FILE] [--modules DIRS] [startup] [gemm] [kda] [twophase] [launch]\n", stderr);
+	fputs("usage: bench [--csv FILE] [--modules DIRS] [startup] [gemm] [gdn] [kda] [twophase] [launch]\n", stderr);
 	return 2;
 }
 

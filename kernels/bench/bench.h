@@ -32,8 +32,13 @@ double bench_time(Bench *b, void (*launch)(void *), void *arg);
 /* The same for a prepared kernel. */
 double bench_time_prepared(Bench *b, tilert_prepared *p);
 
+/* The same for `work`, recorded once as a CUDA graph and replayed; milliseconds of all that it queues. */
+double bench_time_graph(Bench *b, void (*work)(void *, tilert_stream), void *arg);
+
 /* One line of table and CSV: rate in `unit`, error the relative RMS error found before timing. */
 void bench_row(Bench *b, const char *what, const char *shape, double ms, double rate, const char *unit, double error);
+/* The line of the CSV alone. */
+void bench_csv(Bench *b, const char *what, const char *shape, double ms, double rate, const char *unit, double error);
 /* What was not timed, and why. */
 __attribute__((format(printf, 3, 4))) void bench_refuse(Bench *b, const char *what, const char *format, ...);
 
@@ -44,6 +49,7 @@ void bench_free(Bench *b, tilert_ptr p);
 tilert_arg bench_tensor(const char *name, tilert_ptr p, tilert_dtype dtype, int rank, const int64_t *extents);
 
 /* The sections. */
+void bench_gdn(Bench *b);
 void bench_gemm(Bench *b);
 void bench_kda(Bench *b);
 void bench_twophase(Bench *b);

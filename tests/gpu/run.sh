@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # run.sh [SECTION...] - on a GPU machine, in the folder that pack.sh made: runs the numeric tests on the GPU, then the benchmarks.
-# Sections: test example startup gemm kda twophase launch (all of them when none is named).  Logs and results.csv go to $OUT (default: out);
+# Sections: test example startup gemm gdn kda twophase launch (all of them when none is named).  Logs and results.csv go to $OUT (default: out);
 # a short table comes last.  The exit status is 1 when a test failed or a kernel was wrong.
 set -uo pipefail
 OUT=$(realpath -m "${OUT:-$(dirname "$0")/out}")
@@ -10,7 +10,7 @@ export LD_LIBRARY_PATH=$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export TILE_TEST_DEVICE=cuda TILE_TEST_MODULES=$PWD/modules BENCH_MODULES=$PWD/modules
 csv=$OUT/results.csv
 echo 'device,what,shape,us,rate,unit,error' > "$csv"
-sections=" ${*:-test example startup gemm kda twophase launch} "
+sections=" ${*:-test example startup gemm gdn kda twophase launch} "
 failed=0
 summary=()
 
@@ -37,7 +37,7 @@ step() {
 
 nvidia-smi --query-gpu=name,driver_version,clocks.max.sm --format=csv,noheader > "$OUT/gpu.txt" 2>&1
 if wants test; then
-	for family in vector_add gemm kda launch math; do
+	for family in vector_add gemm kda gdn launch math; do
 		step "test.$family" 150 bin/test_numeric "${family}_*"
 	done
 fi
@@ -51,6 +51,7 @@ if wants gemm; then
 	step bench.gemm 200 bin/bench --csv "$csv" --modules modules gemm
 	step bench.cublas 100 python3 gemm_cublas.py "$csv"
 fi
+wants gdn && step bench.gdn 400 bin/bench --csv "$csv" --modules modules gdn
 wants kda && step bench.kda 300 bin/bench --csv "$csv" --modules modules kda
 if wants twophase; then
 	if [ -x bin/twophase_rows ]; then

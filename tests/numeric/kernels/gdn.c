@@ -193,6 +193,39 @@ static void run_continued(const void *row)
 	gdn_run_free(r);
 }
 
+static void launch_call(void *call, tilert_stream stream)
+{
+	GDN_OK(tilekern_gdn_launch(call, stream));
+}
+
+/* The offsets are read by the kernels: what was recorded runs again with others. */
+static void run_replayed(const void *row)
+{
+	static const int others[][8] = { { 9, 100, 0, 0, 128, 1, 64, 3 }, { 0, 0, 0, 0, 0, 0, 0, 0 }, { 0, 0, 395, 0, 0, 0, 0, 0 } };
+	GdnRun *r = gdn_run_make(row);
+	tilekern_gdn_call *call;
+
+	assert_int_equal(r->sequences, 8);
+	GDN_OK(tilekern_gdn_prepare(r->gdn, &r->p, &call));
+	Recording rec = record(launch_call, call);
+	replay(&rec);
+	check_result(r);
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+		int32_t cu[9] = { 0 };
+		for (int n = 0; n < 8; n++) {
+			r->offsets[n + 1] = r->offsets[n] + others[i][n];
+			cu[n + 1] = (int32_t)r->offsets[n + 1];
+		}
+		OK(tilert_upload(numeric_device(), r->cu.p, cu, sizeof cu));
+		gdn_run_poison(r);
+		replay(&rec);
+		check_result(r);
+	}
+	forget(&rec);
+	tilekern_gdn_call_destroy(call);
+	gdn_run_free(r);
+}
+
 /* With one gate for all channels, the recurrence is that of KDA. */
 static void run_reference(const void *unused)
 {
@@ -473,6 +506,8 @@ size_t gdn_cases(NumericCase *out)
 			.lengths = around, .states = GDN_FINAL, .strided = true } },
 		{ "sequences_alone_k72_v200", run_alone, { .in = { .key_dim = 72, .value_dim = 200, .seed = 7 }, .lengths = two, .states = GDN_BOTH } },
 		{ "rows_alone", run_alone, { .in = { .batch = 3, .tokens = 65, .qk_heads = 2, .value_heads = 2, .seed = 8 }, .states = GDN_BOTH } },
+		{ "replayed_with_other_lengths", run_replayed, { .in = { .qk_heads = 1, .value_heads = 2, .seed = 12 }, .lengths = all_lengths, .spare = 7,
+			.states = GDN_BOTH } },
 		{ "continues_from_a_state", run_continued, { .in = { .tokens = 150, .qk_heads = 1, .value_heads = 2, .seed = 9 }, .states = GDN_FINAL } },
 		{ "continues_from_a_state_fp16_v_first", run_continued, { .in = { .tokens = 150, .fp16 = true, .seed = 10 }, .states = GDN_FINAL,
 			.state_v_first = true, .strided = true } },

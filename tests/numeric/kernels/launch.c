@@ -1,85 +1,9 @@
 /* launch.c - chains of dependent grids, sequences whose lengths only the device knows, and both from a CUDA graph. */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/numeric/kernels/numeric.h"
-
-/* ---- work that is recorded once and run often: a CUDA graph; on the CPU device the calls themselves ---- */
-
-typedef struct Driver { /* the entry points of cuda.h that graphs need */
-	int (*stream_context)(tilert_stream, void **context);
-	int (*set_current)(void *context);
-	int (*begin_capture)(tilert_stream, int mode);
-	int (*end_capture)(tilert_stream, void **graph);
-	int (*instantiate)(void **exec, void *graph, uint64_t flags);
-	int (*launch)(void *exec, tilert_stream);
-	int (*exec_destroy)(void *);
-	int (*destroy)(void *);
-} Driver;
-
-typedef struct Recording {
-	void (*work)(void *, tilert_stream);
-	void *user;
-	tilert_stream stream;
-	Driver d;
-	void *graph, *exec; /* NULL on the CPU device */
-} Recording;
-
-#define DRIVER_OK(call) assert_int_equal((call), 0)
-
-static void open_driver(Driver *d)
-{
-	void *lib = dlopen("libcuda.so.1", RTLD_NOW);
-	const struct { const char *name; void *slot; } symbols[] = {
-		{ "cuStreamGetCtx", &d->stream_context }, { "cuCtxSetCurrent", &d->set_current },
-		{ "cuStreamBeginCapture_v2", &d->begin_capture }, { "cuStreamEndCapture", &d->end_capture },
-		{ "cuGraphInstantiateWithFlags", &d->instantiate }, { "cuGraphLaunch", &d->launch },
-		{ "cuGraphExecDestroy", &d->exec_destroy }, { "cuGraphDestroy", &d->destroy },
-	};
-	for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
-		*(void **)symbols[i].slot = lib ? dlsym(lib, symbols[i].name) : NULL;
-		if (!*(void **)symbols[i].slot)
-			fail_msg("libcuda.so.1 has no %s", symbols[i].name);
-	}
-}
-
-static Recording record(void (*work)(void *, tilert_stream), void *user)
-{
-	enum { CAPTURE_GLOBAL = 0 }; /* refuses what might wait, from every thread */
-	Recording r = { .work = work, .user = user };
-	void *context;
-	OK(tilert_stream_create(numeric_device(), &r.stream));
-	if (numeric_on_cpu())
-		return r;
-	open_driver(&r.d);
-	DRIVER_OK(r.d.stream_context(r.stream, &context));
-	DRIVER_OK(r.d.set_current(context));
-	DRIVER_OK(r.d.begin_capture(r.stream, CAPTURE_GLOBAL));
-	work(user, r.stream);
-	DRIVER_OK(r.d.end_capture(r.stream, &r.graph));
-	DRIVER_OK(r.d.instantiate(&r.exec, r.graph, 0));
-	return r;
-}
-
-static void replay(Recording *r)
-{
-	if (r->exec)
-		DRIVER_OK(r->d.launch(r->exec, r->stream));
-	else
-		r->work(r->user, r->stream);
-	OK(tilert_stream_sync(numeric_device(), r->stream));
-}
-
-static void forget(Recording *r)
-{
-	if (r->exec) {
-		DRIVER_OK(r->d.exec_destroy(r->exec));
-		DRIVER_OK(r->d.destroy(r->graph));
-	}
-	OK(tilert_stream_destroy(numeric_device(), r->stream));
-}
 
 /* ---- a chain: each grid reads what the one before it wrote, and overwrites what that one read ---- */
 

@@ -31,6 +31,17 @@ void buffer_free(Buffer b);
 
 tilert_arg tensor_arg(const char *name, Buffer b, tilert_dtype dtype, int rank, const int64_t *extents);
 
+/* Work that is recorded once and run often: a CUDA graph; on the CPU device the calls themselves. */
+typedef struct Recording {
+	void (*work)(void *, tilert_stream);
+	void *user;
+	tilert_stream stream;
+	struct Graph *graph; /* NULL on the CPU device */
+} Recording;
+Recording record(void (*work)(void *, tilert_stream), void *user);
+void replay(Recording *r);  /* and waits */
+void forget(Recording *r);
+
 /* malloc that fails the test. */
 void *memory(size_t bytes);
 
