@@ -10,7 +10,7 @@
 #include "../common/call.h"
 #include "modules.h" /* generated: the modules as arrays */
 
-enum { CHUNK = 64, RECORD_BYTES = 13312, MAX_DIM = 256, MAX_GROUP = 4, K1_PER_SM = 3 };
+enum { CHUNK = 64, RECORD_BYTES = 13312, MAX_DIM = 256, MAX_GROUP = 4, K1_PER_SM = 4 };
 enum { WARM = 64, SHORTEST_PART = 4 }; /* chunks; WARM is units.tile's */
 
 /* ---- Kernels: loaded when a call first needs them -------------------------------------------------------- */
