@@ -42,7 +42,7 @@ static const OptionRow rows[] = {
 	{ OPT_DEFINE, "-D", ARG_EITHER, "NAME=VALUE", "value of a param (without =VALUE: 1)" },
 	{ OPT_INCLUDE, "-I", ARG_EITHER, "DIR", "where import looks after the file's own folder" },
 	{ OPT_LEVEL, "-O", ARG_JOINED, "0..3", "optimisation (default -O3)" },
-	{ OPT_DEBUG, "-g", ARG_NONE, NULL, "debug information for the CPU device" },
+	{ OPT_DEBUG, "-g", ARG_NONE, NULL, "code for the CPU device that gdb steps line by line: not optimised" },
 	{ OPT_MD, "-MD", ARG_NONE, NULL, "write a dependency file for make or ninja" },
 	{ OPT_MF, "-MF", ARG_NEXT, "FILE", "its name (default: the output's with .d)" },
 	{ OPT_PTXAS, "--ptxas=", ARG_JOINED, "PATH", "the assembler (default: $TILE_PTXAS, PATH, /usr/local/cuda/bin)" },

@@ -42,6 +42,12 @@ static void set_options(void)
 	LLVMParseCommandLineOptions(sizeof options / sizeof options[0], options, "");
 }
 
+static int opt_level(const Lower *L)
+{
+	bool steps = L->ops->cpu && L->options->debug;
+	return steps || L->options->opt_level < 0 ? 0 : L->options->opt_level;
+}
+
 static bool make_machine(Lower *L)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -66,7 +72,7 @@ static bool make_machine(Lower *L)
 		return false;
 	}
 	static const LLVMCodeGenOptLevel levels[] = { LLVMCodeGenLevelNone, LLVMCodeGenLevelLess, LLVMCodeGenLevelDefault, LLVMCodeGenLevelAggressive };
-	int o = L->options->opt_level < 0 ? 0 : L->options->opt_level > 3 ? 3 : L->options->opt_level;
+	int o = opt_level(L) > 3 ? 3 : opt_level(L);
 	L->machine = LLVMCreateTargetMachine(target, triple, L->ops->processor(L->tir), L->ops->features, levels[o],
 	                                     L->ops->cpu ? LLVMRelocPIC : LLVMRelocDefault, LLVMCodeModelDefault);
 	LLVMSetTarget(L->module, triple);
@@ -260,6 +266,7 @@ static void lower_kernel(Lower *L, const Op *kernel)
 	const Region *r = kernel->regions[0];
 	const Op *op = r->first;
 	for (; op; op = op->next) {
+		debug_location(L, op->loc);
 		if (op->code == OP_TENSOR)
 			bind_tensor_strides(L, op);
 		else if (op_info(op->code)->effect == FX_PURE && op->code != OP_VIEW && op->code != OP_SM_COUNT) {
@@ -284,7 +291,7 @@ static void lower_kernel(Lower *L, const Op *kernel)
 
 static bool optimise(Lower *L)
 {
-	if (L->options->opt_level <= 0)
+	if (opt_level(L) == 0)
 		return true;
 	/* No loop unrolling and no vectoriser: what the program says is what ptxas should see.  No PRE: it stretches addresses over loops. */
 	const char *passes = "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,early-cse,gvn<no-pre;no-load-pre>,instcombine<no-verify-fixpoint>,simplifycfg,dce)";
