@@ -126,7 +126,7 @@ static Ev expand_sigmoid(Elab *E, Loc loc, Ev x)
 static Ev exact_exp(Elab *E, Loc loc, Ev n)
 {
 	double high = round_float(DT_F32, LOG2E);
-	n = op2(E, loc, OP_MAX, n, real(-88)); /* infinities would become NaN */
+	n = ev_select(E, loc, ev_binary(E, loc, BIN_LT, n, real(-88)), real(-88), n); /* infinities would become NaN; max loses NaN */
 	Ev t = op2(E, loc, OP_MUL, n, real(high));
 	Ev lost = op3(E, loc, OP_FMA, n, real(high), op1(E, loc, OP_NEG, t));
 	lost = op3(E, loc, OP_FMA, n, real(LOG2E - high), lost);
