@@ -11,7 +11,7 @@
 #include "modules.h" /* generated: the modules as arrays */
 
 enum { CHUNK = 64, RECORD_BYTES = 13312, MAX_DIM = 256, MAX_GROUP = 4, K1_PER_SM = 4 };
-enum { WARM = 64, SHORTEST_PART = 4 }; /* chunks; WARM is units.tile's */
+enum { ALIGN = 256 /* of the workspace's tensors */, WARM = 64, SHORTEST_PART = 4 }; /* chunks; WARM is units.tile's */
 
 /* ---- Kernels: loaded when a call first needs them -------------------------------------------------------- */
 
@@ -141,14 +141,15 @@ typedef struct Plan {
 	bool joined;         /* units may need parts.tile and join.tile */
 	int warm;            /* chunks that a unit may be warmed up with */
 	float negligible;    /* log2 of what is left of a state that may be dropped */
-	size_t fade, starts, change, bytes; /* in the workspace, after the records */
+	size_t fade, pending, starts, change, bytes; /* in the workspace, after the records */
 } Plan;
 
 static void lay_out(Plan *l, const tilekern_gdn_params *p)
 {
 	int64_t heads = p->value_heads, k = key_tile(p);
 	l->fade = (size_t)(slots(p) * heads) * RECORD_BYTES;
-	l->starts = (l->fade + (size_t)(slots(p) * heads) * sizeof(float) + 255) / 256 * 256;
+	l->pending = (l->fade + (size_t)(slots(p) * heads) * sizeof(float) + ALIGN - 1) / ALIGN * ALIGN;
+	l->starts = l->pending + ALIGN;
 	l->change = l->starts + (l->joined ? (size_t)(l->units * heads * padded_value_dim(p) * k) * sizeof(float) : 0);
 	l->bytes = l->change + (l->joined ? (size_t)(l->units * heads * 2 * k * k) * 2 : 0);
 }
@@ -337,6 +338,7 @@ static CallArgs all_arguments(const tilekern_gdn *gdn, const tilekern_gdn_params
 	call_tensor(&a, p->seqlens_dtype == TILERT_I32 ? "cu" : "cu64", p->cu_seqlens, p->seqlens_dtype, 1, offsets, NULL);
 	call_tensor(&a, "rec", p->workspace, TILERT_U8, 3, records, NULL);
 	call_tensor(&a, "fade", p->workspace + l->fade, TILERT_F32, 2, fade, NULL);
+	call_tensor(&a, "pending", p->workspace + l->pending, TILERT_I32, 1, (const int64_t[]){ 1 }, NULL);
 	call_tensor(&a, "starts", l->joined ? p->workspace + l->starts : 0, TILERT_F32, 4, starts, NULL);
 	call_tensor(&a, "change", l->joined ? p->workspace + l->change : 0, TILERT_BF16, 4, change, NULL);
 	state(&a, p, f32 ? "h0" : "h016", p->initial_state);
