@@ -19,8 +19,10 @@ enum { ALIGN = 256 /* of the workspace's tensors */, WARM = 64, SHORTEST_PART = 
 #define GDN_KERNELS(VARIANT) \
 	VARIANT(K1_BF16_64, gdn_k1_bf16_64, gdn_k1) \
 	VARIANT(K1_BF16_128, gdn_k1_bf16_128, gdn_k1) \
+	VARIANT(K1_BF16_256, gdn_k1_bf16_256, gdn_k1) \
 	VARIANT(K1_F16_64, gdn_k1_f16_64, gdn_k1) \
 	VARIANT(K1_F16_128, gdn_k1_f16_128, gdn_k1) \
+	VARIANT(K1_F16_256, gdn_k1_f16_256, gdn_k1) \
 	VARIANT(K2_BF16_64_1, gdn_k2_bf16_64_1, gdn_k2) \
 	VARIANT(K2_BF16_64_2, gdn_k2_bf16_64_2, gdn_k2) \
 	VARIANT(K2_BF16_128_1, gdn_k2_bf16_128_1, gdn_k2) \
@@ -29,6 +31,8 @@ enum { ALIGN = 256 /* of the workspace's tensors */, WARM = 64, SHORTEST_PART = 
 	VARIANT(K2_F16_64_2, gdn_k2_f16_64_2, gdn_k2) \
 	VARIANT(K2_F16_128_1, gdn_k2_f16_128_1, gdn_k2) \
 	VARIANT(K2_F16_128_2, gdn_k2_f16_128_2, gdn_k2) \
+	VARIANT(K2_BF16_256, gdn_k2_bf16_256, gdn_k2_wide) \
+	VARIANT(K2_F16_256, gdn_k2_f16_256, gdn_k2_wide) \
 	VARIANT(PARTS_BF16_64, gdn_parts_bf16_64, gdn_parts) \
 	VARIANT(PARTS_BF16_128, gdn_parts_bf16_128, gdn_parts) \
 	VARIANT(PARTS_F16_64, gdn_parts_f16_64, gdn_parts) \
@@ -130,7 +134,7 @@ static int64_t slots(const tilekern_gdn_params *p)
 }
 
 static int64_t padded_value_dim(const tilekern_gdn_params *p) { return ceil_div(p->value_dim, 128) * 128; }
-static int64_t key_tile(const tilekern_gdn_params *p) { return p->key_dim <= 64 ? 64 : 128; }
+static int64_t key_tile(const tilekern_gdn_params *p) { return p->key_dim <= 64 ? 64 : p->key_dim <= 128 ? 128 : 256; }
 
 /* ---- Plan: how the chunks are spread over the device -------------------------------------------------------- */
 
@@ -160,7 +164,7 @@ static Plan plan_of(const tilekern_gdn *gdn, const tilekern_gdn_params *p)
 {
 	int64_t n = sequences(p), lanes = n * p->value_heads * ceil_div(p->value_dim, 128), chunks = n ? ceil_div(slots(p), n) : 0;
 	Plan l = { .units = n, .negligible = p->split == TILEKERN_GDN_SPLIT_EXACT ? -INFINITY : -24 };
-	if (p->split != TILEKERN_GDN_SPLIT_OFF && lanes > 0 && lanes <= gdn->sm_count / 2 && chunks >= 2 * SHORTEST_PART) {
+	if (p->split != TILEKERN_GDN_SPLIT_OFF && p->key_dim <= 128 && lanes > 0 && lanes <= gdn->sm_count / 2 && chunks >= 2 * SHORTEST_PART) {
 		int64_t part = ceil_div(chunks, gdn->sm_count / lanes);
 		l.part = part < SHORTEST_PART ? SHORTEST_PART : part;
 		l.units = p->cu_seqlens ? slots(p) / l.part + n : n * ceil_div(chunks, l.part);
@@ -360,8 +364,8 @@ static CallArgs all_arguments(const tilekern_gdn *gdn, const tilekern_gdn_params
 
 static KernelId k1_of(const tilekern_gdn_params *p)
 {
-	static const KernelId ids[2][2] = { { K1_BF16_64, K1_BF16_128 }, { K1_F16_64, K1_F16_128 } };
-	return ids[p->dtype == TILERT_F16][p->key_dim > 64];
+	static const KernelId ids[2][3] = { { K1_BF16_64, K1_BF16_128, K1_BF16_256 }, { K1_F16_64, K1_F16_128, K1_F16_256 } };
+	return ids[p->dtype == TILERT_F16][(p->key_dim > 64) + (p->key_dim > 128)];
 }
 
 static KernelId k2_of(const tilekern_gdn_params *p, const Plan *l)
@@ -369,6 +373,8 @@ static KernelId k2_of(const tilekern_gdn_params *p, const Plan *l)
 	static const KernelId ids[2][2][2] = { /* f16, K > 64, narrow */
 		{ { K2_BF16_64_2, K2_BF16_64_1 }, { K2_BF16_128_2, K2_BF16_128_1 } }, { { K2_F16_64_2, K2_F16_64_1 }, { K2_F16_128_2, K2_F16_128_1 } },
 	};
+	if (p->key_dim > 128)
+		return p->dtype == TILERT_F16 ? K2_F16_256 : K2_BF16_256;
 	return ids[p->dtype == TILERT_F16][p->key_dim > 64][l->narrow];
 }
 
@@ -407,8 +413,6 @@ static tilert_status prepare_state_only(tilekern_gdn_call *c, const char *who, t
 
 static tilert_status prepare_chunks(tilekern_gdn_call *c, const char *who, tilekern_gdn *gdn, const tilekern_gdn_params *p)
 {
-	if (p->key_dim > 128)
-		return call_fail(TILERT_EINVAL, "%s: key_dim is %lld, more than 128", who, (long long)p->key_dim);
 	Plan l = plan_of(gdn, p);
 	CallArgs a = all_arguments(gdn, p, &l);
 	tilert_status s = add(c, who, gdn, k1_of(p), &a);
