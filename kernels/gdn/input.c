@@ -23,20 +23,21 @@ static void make_row(Random *r, GdnKeys kind, bool is_k, const float *axis, floa
 	for (int64_t i = 0; i < n && kind == GDN_KEYS_COLLINEAR && is_k; i++)
 		x[i] = axis[i] + 0.05f * x[i];
 	input_normalise(x, n);
-	if (kind == GDN_KEYS_RAW) {
-		float norm = norms[random_bits(r) >> 62];
+	if (kind == GDN_KEYS_RAW || kind == GDN_KEYS_LONG) {
+		float norm = kind == GDN_KEYS_RAW ? norms[random_bits(r) >> 62] : 1.6f;
 		for (int64_t i = 0; i < n; i++)
 			x[i] *= norm;
 	}
 }
 
-static float gate(Random *r, GdnGates kind)
+static float gate(Random *r, GdnGates kind, int64_t token, int64_t head)
 {
 	static const float mixed[] = { 0, -0.01f, -1, -5 };
 	switch (kind) {
 	case GDN_GATES_MILD: return input_mild_gate(r);
 	case GDN_GATES_STRONG: return -5;
 	case GDN_GATES_MIXED: return random_bits(r) >> 60 == 0 ? -1000 : mixed[random_bits(r) >> 62];
+	case GDN_GATES_PATCHES: return (token + 200 * head) / 640 % 2 ? -0.1f : 0;
 	case GDN_GATES_RAW: return random_normal(r);
 	case GDN_GATES_ZERO: break;
 	}
@@ -118,7 +119,7 @@ bool gdn_input_make(GdnInput *in, const GdnInputSpec *s)
 	}
 	fill(&r, in->v, gates * s->value_dim, s->keys == GDN_KEYS_POSITIVE);
 	for (int64_t i = 0; i < gates; i++) {
-		in->g[i] = gate(&r, s->gates);
+		in->g[i] = gate(&r, s->gates, i / s->value_heads, i % s->value_heads);
 		in->beta[i] = make_beta(&r, s->betas);
 	}
 	round_all(s, in->q16, in->q, rows * s->qk_heads * K, false);

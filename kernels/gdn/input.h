@@ -12,6 +12,7 @@ typedef enum GdnGates {
 	GDN_GATES_ZERO,   /* nothing decays */
 	GDN_GATES_STRONG, /* -5 everywhere */
 	GDN_GATES_MIXED,  /* 0, -0.01, -1 or -5 at random per token and head, one in 16 a reset of -1000 */
+	GDN_GATES_PATCHES, /* nothing decays, for 640 tokens, then -0.1 for as many, and so on; every head begins elsewhere */
 	GDN_GATES_RAW     /* normal, with a_log = log U(1, 16) and softplus(dt_bias) in [.001, .1]: FLA's layer */
 } GdnGates;
 
@@ -19,6 +20,7 @@ typedef enum GdnKeys { /* how q and k are made */
 	GDN_KEYS_RANDOM,    /* normal, normalised */
 	GDN_KEYS_POSITIVE,  /* FLA's tests: q, k and v uniform in (0, 1), q and k normalised */
 	GDN_KEYS_COLLINEAR, /* keys of a head 5% apart, normalised */
+	GDN_KEYS_LONG,      /* norms of 1.6: beta k k^T may expand a state, which strong gates make harmless */
 	GDN_KEYS_RAW        /* normal, not normalised: norms of 0, 1e-3, 1 or 45 at random */
 } GdnKeys;
 

@@ -73,6 +73,7 @@ tilert_status tilert_cpu_configure(tilert_device *d, uint64_t seed, unsigned thr
 	pthread_mutex_lock(&d->lock);
 	d->seed = seed;
 	d->threads = threads;
+	d->info.sm_count = threads ? (int)threads : rt_cpu_cores();
 	pthread_mutex_unlock(&d->lock);
 	return TILERT_OK;
 }

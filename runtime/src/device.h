@@ -85,6 +85,7 @@ struct tilert_prepared {
 extern const DeviceOps rt_cpu_ops, rt_cuda_ops;
 
 tilert_status rt_cpu_open(tilert_device *d);
+int rt_cpu_cores(void);
 tilert_status rt_cuda_open(tilert_device *d, int ordinal);
 
 /* Makes the device's context current when it is not; rt_cuda_leave undoes that. */

@@ -15,13 +15,17 @@ static void *host(tilert_ptr p)
 	return (void *)(uintptr_t)p;
 }
 
-tilert_status rt_cpu_open(tilert_device *d)
+int rt_cpu_cores(void)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	return cores > 0 ? (int)cores : 1;
+}
 
+tilert_status rt_cpu_open(tilert_device *d)
+{
 	d->ops = &rt_cpu_ops;
 	d->seed = 1;
-	d->info.sm_count = cores > 0 ? (int)cores : 1;
+	d->info.sm_count = rt_cpu_cores();
 #ifdef _SC_PHYS_PAGES
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 	d->info.total_memory = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 0;

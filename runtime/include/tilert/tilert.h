@@ -69,13 +69,13 @@ TILERT_API void tilert_device_close(tilert_device *d);
 typedef struct tilert_device_info {
 	char name[128];
 	int is_cuda;
-	int sm_count;            /**< "cpu": the number of host cores */
+	int sm_count;            /**< "cpu": the number of host threads used */
 	int compute_major, compute_minor; /**< "cpu": 0 */
 	size_t total_memory;
 } tilert_device_info;
 TILERT_API tilert_status tilert_device_get_info(const tilert_device *d, tilert_device_info *out);
 
-/** CPU device: seed of scheduling and asynchrony (default 1) and host threads used (0: all cores). */
+/** CPU device: seed of scheduling and asynchrony (default 1) and host threads used, its sm_count (0: all cores). */
 TILERT_API tilert_status tilert_cpu_configure(tilert_device *d, uint64_t seed, unsigned threads);
 /** CPU device: called now and then during a launch from the launching thread. */
 typedef void (*tilert_progress)(void *user, uint64_t ctas_done, uint64_t ctas);

@@ -201,28 +201,29 @@ static void launch_call(void *call, tilert_stream stream)
 /* The offsets are read by the kernels: what was recorded runs again with others. */
 static void run_replayed(const void *row)
 {
-	static const int others[][8] = { { 9, 100, 0, 0, 128, 1, 64, 3 }, { 0, 0, 0, 0, 0, 0, 0, 0 }, { 0, 0, 395, 0, 0, 0, 0, 0 } };
 	GdnRun *r = gdn_run_make(row);
+	int64_t n = r->sequences, tokens = r->offsets[n];
+	int32_t *cu = memory((size_t)(n + 1) * sizeof *cu);
 	tilekern_gdn_call *call;
 
-	assert_int_equal(r->sequences, 8);
 	GDN_OK(tilekern_gdn_prepare(r->gdn, &r->p, &call));
 	Recording rec = record(launch_call, call);
-	replay(&rec);
-	check_result(r);
-	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-		int32_t cu[9] = { 0 };
-		for (int n = 0; n < 8; n++) {
-			r->offsets[n + 1] = r->offsets[n] + others[i][n];
-			cu[n + 1] = (int32_t)r->offsets[n + 1];
+	for (int round = 0; round < 4; round++) { /* as given, turned by three, all in the second, none at all */
+		int64_t end = 0;
+		for (int64_t i = 0; i <= n; i++) {
+			cu[i] = (int32_t)end;
+			end += round == 0 ? r->row.lengths[i] : round == 1 ? r->row.lengths[(i + 3) % n] : round == 2 && i == 1 ? tokens : 0;
 		}
-		OK(tilert_upload(numeric_device(), r->cu.p, cu, sizeof cu));
+		for (int64_t i = 0; i <= n; i++)
+			r->offsets[i] = cu[i];
+		OK(tilert_upload(numeric_device(), r->cu.p, cu, r->cu.bytes));
 		gdn_run_poison(r);
 		replay(&rec);
 		check_result(r);
 	}
 	forget(&rec);
 	tilekern_gdn_call_destroy(call);
+	free(cu);
 	gdn_run_free(r);
 }
 
@@ -323,7 +324,9 @@ static void run_refusals(const void *row)
 /* ---- the table ---- */
 
 static const int none[] = { 0, -1 }, empty_ones[] = { 0, 0, 0, -1 }, all_lengths[] = { 0, 1, 63, 64, 65, 200, 0, 2, -1 },
-	aligned[] = { 64, 128, 64, -1 }, around[] = { 65, 0, 0, 63, 1, 129, 0, -1 }, pair[] = { 70, 130, -1 }, two[] = { 0, 65, -1 };
+	aligned[] = { 64, 128, 64, -1 }, around[] = { 65, 0, 0, 63, 1, 129, 0, -1 }, pair[] = { 70, 130, -1 }, two[] = { 0, 65, -1 },
+	few_long[] = { 1000, 0, 2000, 65, -1 }, one_long[] = { 0, 1, 65, 4700, 0, 200, -1 }, two_long[] = { 4500, 130, 4300, -1 },
+	eight[] = { 0, 1, 63, 64, 4700, 65, 0, 2, -1 };
 static int tiny[301]; /* 0 .. 3 tokens each */
 
 static const GdnRow strides[] = {
@@ -393,14 +396,38 @@ static const GdnRow numbers[] = {
 	{ .name = "long_zero_gates", .in = { .tokens = 1000, .fp16 = true, .gates = GDN_GATES_ZERO }, .states = GDN_BOTH },
 };
 
+/* Long sequences of few heads.  16 processors have units of 4 or 5 chunks; beyond 64 chunks they are joined (kernels/gdn/README.md). */
+#define AUTO .split = TILEKERN_GDN_SPLIT_AUTO, .processors = 16
+#define EXACT .split = TILEKERN_GDN_SPLIT_EXACT, .processors = 16
 static const GdnRow splits[] = {
-	{ .name = "split_auto", .in = { .tokens = 1500, .qk_heads = 1, .value_heads = 1 }, .split = TILEKERN_GDN_SPLIT_AUTO, .states = GDN_BOTH },
-	{ .name = "split_exact", .in = { .tokens = 1500, .qk_heads = 1, .value_heads = 1 }, .split = TILEKERN_GDN_SPLIT_EXACT, .states = GDN_BOTH },
-	{ .name = "split_off", .in = { .tokens = 1500, .qk_heads = 1, .value_heads = 1 }, .split = TILEKERN_GDN_SPLIT_OFF, .states = GDN_BOTH },
-	{ .name = "split_auto_mixed", .in = { .tokens = 1500, .gates = GDN_GATES_MIXED }, .split = TILEKERN_GDN_SPLIT_AUTO, .states = GDN_BOTH },
-	{ .name = "split_auto_zero", .in = { .tokens = 1500, .gates = GDN_GATES_ZERO }, .split = TILEKERN_GDN_SPLIT_AUTO, .states = GDN_BOTH },
-	{ .name = "split_exact_zero", .in = { .tokens = 1500, .gates = GDN_GATES_ZERO, .fp16 = true }, .split = TILEKERN_GDN_SPLIT_EXACT, .states = GDN_BOTH },
-	{ .name = "split_exact_d64", .in = { .tokens = 1111, .key_dim = 64, .value_dim = 64 }, .split = TILEKERN_GDN_SPLIT_EXACT, .states = GDN_FINAL },
+	{ .name = "split_auto", .in = { .tokens = 1500 }, AUTO, .states = GDN_BOTH },
+	{ .name = "split_exact", .in = { .tokens = 1500 }, EXACT, .states = GDN_BOTH },
+	{ .name = "split_off", .in = { .tokens = 1500 }, .split = TILEKERN_GDN_SPLIT_OFF, .processors = 16, .states = GDN_BOTH },
+	{ .name = "split_auto_mixed", .in = { .tokens = 1500, .gates = GDN_GATES_MIXED }, AUTO, .states = GDN_BOTH },
+	{ .name = "split_auto_zero", .in = { .tokens = 1500, .gates = GDN_GATES_ZERO }, AUTO, .states = GDN_BOTH },
+	{ .name = "split_auto_patches_heads", .in = { .tokens = 2048, .qk_heads = 1, .value_heads = 4, .gates = GDN_GATES_PATCHES }, AUTO, .states = GDN_BOTH },
+	{ .name = "split_exact_zero_fp16", .in = { .tokens = 1500, .gates = GDN_GATES_ZERO, .fp16 = true }, EXACT, .states = GDN_BOTH },
+	{ .name = "split_exact_d64", .in = { .batch = 2, .tokens = 1111, .key_dim = 64, .value_dim = 64 }, EXACT, .states = GDN_FINAL },
+	{ .name = "split_auto_k72_v200", .in = { .tokens = 1111, .key_dim = 72, .value_dim = 200 }, AUTO, .states = GDN_BOTH, .state_v_first = true },
+	{ .name = "split_auto_long_keys", .in = { .tokens = 1111, .keys = GDN_KEYS_LONG, .gates = GDN_GATES_STRONG }, AUTO, .states = GDN_BOTH },
+	{ .name = "split_packed", .in = { .qk_heads = 1, .value_heads = 1 }, .lengths = few_long, .spare = 500, AUTO, .states = GDN_BOTH },
+	{ .name = "join_auto", .in = { .tokens = 4700 }, AUTO, .states = GDN_BOTH },
+	{ .name = "join_auto_zero", .in = { .tokens = 4700, .gates = GDN_GATES_ZERO }, AUTO, .states = GDN_BOTH },
+	{ .name = "join_auto_patches", .in = { .tokens = 6000, .qk_heads = 1, .value_heads = 2, .gates = GDN_GATES_PATCHES }, AUTO, .states = GDN_BOTH },
+	{ .name = "join_auto_long_keys", .in = { .tokens = 4700, .keys = GDN_KEYS_LONG, .gates = GDN_GATES_STRONG, .fp16 = true }, AUTO, .states = GDN_BOTH },
+	{ .name = "join_exact", .in = { .tokens = 4700, .fp16 = true }, EXACT, .states = GDN_BOTH },
+	{ .name = "join_exact_zero", .in = { .tokens = 4700, .gates = GDN_GATES_ZERO }, EXACT, .states = GDN_FINAL },
+	{ .name = "join_exact_mixed", .in = { .tokens = 4700, .gates = GDN_GATES_MIXED }, EXACT, .states = GDN_BOTH, .state_bf16 = true },
+	{ .name = "join_exact_collinear", .in = { .tokens = 4700, .gates = GDN_GATES_ZERO, .keys = GDN_KEYS_POSITIVE, .fp16 = true }, EXACT, .states = GDN_FINAL },
+	{ .name = "join_exact_d64", .in = { .tokens = 4700, .qk_heads = 1, .value_heads = 2, .key_dim = 64, .value_dim = 64, .gates = GDN_GATES_ZERO }, EXACT,
+		.states = GDN_BOTH },
+	{ .name = "join_exact_k72_v200", .in = { .tokens = 4700, .key_dim = 72, .value_dim = 200, .gates = GDN_GATES_ZERO }, EXACT, .states = GDN_BOTH },
+	{ .name = "join_exact_k128_v256_fp16", .in = { .tokens = 4700, .value_dim = 256, .fp16 = true, .gates = GDN_GATES_PATCHES }, EXACT, .states = GDN_BOTH,
+		.state_v_first = true },
+	{ .name = "join_packed", .in = { .qk_heads = 1, .value_heads = 1, .gates = GDN_GATES_PATCHES }, .lengths = one_long, .spare = 500, AUTO,
+		.states = GDN_BOTH },
+	{ .name = "join_packed_exact", .in = { .qk_heads = 1, .value_heads = 2, .gates = GDN_GATES_ZERO, .fp16 = true }, .lengths = two_long, EXACT,
+		.states = GDN_BOTH, .lengths_i64 = true, .strided = true },
 };
 
 /* What is not in the library yet is skipped: remove a line when it is.  $TILE_TEST_ALL runs everything. */
@@ -500,13 +527,18 @@ size_t gdn_cases(NumericCase *out)
 		{ "is_repeatable_packed_fp16", run_repeatable, { .in = { .qk_heads = 1, .value_heads = 2, .fp16 = true, .seed = 2 }, .lengths = all_lengths,
 			.spare = 20, .options = NORM | RAW | SIGMOID, .states = GDN_BOTH } },
 		{ "is_repeatable_k256", run_repeatable, { .in = { .tokens = 130, .key_dim = 256, .value_dim = 136, .seed = 3 }, .states = GDN_BOTH } },
-		{ "is_repeatable_split", run_repeatable, { .in = { .tokens = 1500, .seed = 4 }, .states = GDN_BOTH } },
+		{ "is_repeatable_split", run_repeatable, { .in = { .tokens = 1500, .seed = 4 }, .states = GDN_BOTH, AUTO } },
+		{ "is_repeatable_joined", run_repeatable, { .in = { .gates = GDN_GATES_PATCHES, .seed = 14 }, .lengths = one_long, .states = GDN_BOTH, EXACT } },
 		{ "sequences_alone", run_alone, { .in = { .qk_heads = 1, .value_heads = 2, .seed = 5 }, .lengths = all_lengths, .spare = 30, .states = GDN_BOTH } },
 		{ "sequences_alone_d64_fp16", run_alone, { .in = { .key_dim = 64, .value_dim = 64, .fp16 = true, .gates = GDN_GATES_MIXED, .seed = 6 },
 			.lengths = around, .states = GDN_FINAL, .strided = true } },
 		{ "sequences_alone_k72_v200", run_alone, { .in = { .key_dim = 72, .value_dim = 200, .seed = 7 }, .lengths = two, .states = GDN_BOTH } },
+		{ "sequences_alone_without_split", run_alone, { .in = { .seed = 15 }, .lengths = few_long, .states = GDN_BOTH, .split = TILEKERN_GDN_SPLIT_OFF,
+			.processors = 16 } },
 		{ "rows_alone", run_alone, { .in = { .batch = 3, .tokens = 65, .qk_heads = 2, .value_heads = 2, .seed = 8 }, .states = GDN_BOTH } },
 		{ "replayed_with_other_lengths", run_replayed, { .in = { .qk_heads = 1, .value_heads = 2, .seed = 12 }, .lengths = all_lengths, .spare = 7,
+			.states = GDN_BOTH } },
+		{ "replayed_with_other_lengths_joined", run_replayed, { .in = { .gates = GDN_GATES_PATCHES, .seed = 13 }, .lengths = eight, .spare = 300, AUTO,
 			.states = GDN_BOTH } },
 		{ "continues_from_a_state", run_continued, { .in = { .tokens = 150, .qk_heads = 1, .value_heads = 2, .seed = 9 }, .states = GDN_FINAL } },
 		{ "continues_from_a_state_fp16_v_first", run_continued, { .in = { .tokens = 150, .fp16 = true, .seed = 10 }, .states = GDN_FINAL,

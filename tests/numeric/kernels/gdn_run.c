@@ -238,6 +238,8 @@ GdnRun *gdn_run_make(const GdnRow *row)
 	make_offsets(r);
 	make_buffers(r);
 	fill_params(r);
+	if (numeric_on_cpu())
+		OK(tilert_cpu_configure(numeric_device(), 1, row->processors));
 	GDN_OK(tilekern_gdn_open(numeric_device(), &r->gdn));
 	GDN_OK(tilekern_gdn_workspace_bytes(r->gdn, &r->p, &r->p.workspace_bytes));
 	r->workspace = buffer_poisoned(r->p.workspace_bytes);
@@ -252,6 +254,8 @@ void gdn_run_free(GdnRun *r)
 	tilekern_gdn_close(r->gdn);
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		buffer_free(all[i]);
+	if (numeric_on_cpu())
+		OK(tilert_cpu_configure(numeric_device(), 1, 0));
 	gdn_input_free(&r->in);
 	free(r->offsets);
 	free(r);

@@ -23,6 +23,7 @@ typedef struct GdnRow {
 	bool without_dt_bias;
 	float scale;
 	tilekern_gdn_split split;
+	unsigned processors;      /* that the CPU device has; 0: its own */
 	double overall, chunk;    /* allowed errors; 0: the contract's */
 } GdnRow;
 
