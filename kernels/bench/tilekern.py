@@ -22,7 +22,7 @@ class GdnParams(C.Structure):
         + [(n, C.c_int64) for n in "batch tokens sequences qk_heads value_heads key_dim value_dim".split()]
         + [(n, C.c_int) for n in "dtype gate_dtype beta_dtype state_dtype seqlens_dtype state_v_first".split()]
         + [("options", C.c_uint), ("split", C.c_int), ("scale", C.c_float)]
-        + [(n, C.c_uint64) for n in "q k v g beta a_log dt_bias cu_seqlens initial_state o final_state".split()]
+        + [(n, C.c_uint64) for n in "q k v g beta a_log dt_bias cu_seqlens initial_state o final_state states u records".split()]
         + [(n + "_strides", Strides) for n in "q k v o g beta".split()]
         + [("workspace", C.c_uint64), ("workspace_bytes", C.c_size_t)]
     )

@@ -33,6 +33,10 @@ enum { ALIGN = 256 /* of the workspace's tensors */, WARM = 64, SHORTEST_PART = 
 	VARIANT(K2_F16_128_2, gdn_k2_f16_128_2, gdn_k2) \
 	VARIANT(K2_BF16_256, gdn_k2_bf16_256, gdn_k2_wide) \
 	VARIANT(K2_F16_256, gdn_k2_f16_256, gdn_k2_wide) \
+	VARIANT(K2_BF16_64_SAVE, gdn_k2_bf16_64_save, gdn_k2) \
+	VARIANT(K2_BF16_128_SAVE, gdn_k2_bf16_128_save, gdn_k2) \
+	VARIANT(K2_F16_64_SAVE, gdn_k2_f16_64_save, gdn_k2) \
+	VARIANT(K2_F16_128_SAVE, gdn_k2_f16_128_save, gdn_k2) \
 	VARIANT(PARTS_BF16_64, gdn_parts_bf16_64, gdn_parts) \
 	VARIANT(PARTS_BF16_128, gdn_parts_bf16_128, gdn_parts) \
 	VARIANT(PARTS_F16_64, gdn_parts_f16_64, gdn_parts) \
@@ -133,6 +137,8 @@ static int64_t slots(const tilekern_gdn_params *p)
 	return p->cu_seqlens ? p->tokens / CHUNK + p->sequences : p->batch * ceil_div(p->tokens, CHUNK);
 }
 
+/* k2 then writes more than o and the final state. */
+static bool saves(const tilekern_gdn_params *p) { return p->states || p->u; }
 static int64_t padded_value_dim(const tilekern_gdn_params *p) { return ceil_div(p->value_dim, 128) * 128; }
 static int64_t key_tile(const tilekern_gdn_params *p) { return p->key_dim <= 64 ? 64 : p->key_dim <= 128 ? 128 : 256; }
 
@@ -172,7 +178,7 @@ static Plan plan_of(const tilekern_gdn *gdn, const tilekern_gdn_params *p)
 		l.joined = (longest - 1) / l.part * l.part > WARM;
 		l.warm = p->split == TILEKERN_GDN_SPLIT_EXACT && l.joined ? 0 : WARM;
 	}
-	l.narrow = p->value_dim <= 64 || l.units * p->value_heads * ceil_div(p->value_dim, 64) <= gdn->sm_count;
+	l.narrow = p->value_dim <= 64 || saves(p) || l.units * p->value_heads * ceil_div(p->value_dim, 64) <= gdn->sm_count;
 	lay_out(&l, p);
 	return l;
 }
@@ -229,6 +235,11 @@ tilert_status tilekern_gdn_workspace_bytes(tilekern_gdn *gdn, const tilekern_gdn
 	return TILERT_OK;
 }
 
+int64_t tilekern_gdn_slots(const tilekern_gdn_params *p)
+{
+	return p && p->size == sizeof *p && check_extents("tilekern_gdn_slots", p) == TILERT_OK ? slots(p) : 0;
+}
+
 /* ---- Arguments --------------------------------------------------------------------------------------------- */
 
 static tilert_status check_dtype(const char *who, const char *name, tilert_dtype have, tilert_dtype a, tilert_dtype b)
@@ -282,11 +293,14 @@ static tilert_status check_arguments(const char *who, const tilekern_gdn *gdn, c
 		{ "q", p->q, 16, tokens }, { "k", p->k, 16, tokens }, { "v", p->v, 16, tokens }, { "g", p->g, gate, tokens },
 		{ "beta", p->beta, beta, tokens }, { "o", p->o, 16, tokens }, { "a_log", p->a_log, 4, raw }, { "dt_bias", p->dt_bias, 4, false },
 		{ "cu_seqlens", p->cu_seqlens, (unsigned)tilert_dtype_size(p->seqlens_dtype), false }, { "initial_state", p->initial_state, state, false },
-		{ "final_state", p->final_state, state, false }, { "workspace", p->workspace, 256, tokens },
+		{ "final_state", p->final_state, state, false }, { "workspace", p->workspace, ALIGN, tokens }, { "states", p->states, 16, false }, { "u", p->u, 16, false },
+		{ "records", p->records, ALIGN, false },
 	};
 	s = call_check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
 	if (s != TILERT_OK)
 		return s;
+	if (saves(p) && p->key_dim > 128)
+		return call_fail(TILERT_EINVAL, "%s: key_dim is %lld; states and u are saved up to 128", who, (long long)p->key_dim);
 	if (p->initial_state != 0 && p->initial_state == p->final_state)
 		return call_fail(TILERT_EINVAL, "%s: initial_state and final_state are both 0x%llx", who, (unsigned long long)p->final_state);
 	if (p->workspace_bytes < plan_of(gdn, p).bytes)
@@ -340,13 +354,16 @@ static CallArgs all_arguments(const tilekern_gdn *gdn, const tilekern_gdn_params
 	call_tensor(&a, "a_log", p->a_log, TILERT_F32, 1, heads, NULL);
 	call_tensor(&a, "dt_bias", p->dt_bias, TILERT_F32, 1, heads, NULL);
 	call_tensor(&a, p->seqlens_dtype == TILERT_I32 ? "cu" : "cu64", p->cu_seqlens, p->seqlens_dtype, 1, offsets, NULL);
-	call_tensor(&a, "rec", p->workspace, TILERT_U8, 3, records, NULL);
+	call_tensor(&a, "rec", p->records ? p->records : p->workspace, TILERT_U8, 3, records, NULL);
 	call_tensor(&a, "fade", p->workspace + l->fade, TILERT_F32, 2, fade, NULL);
 	call_tensor(&a, "pending", p->workspace + l->pending, TILERT_I32, 1, (const int64_t[]){ 1 }, NULL);
 	call_tensor(&a, "starts", l->joined ? p->workspace + l->starts : 0, TILERT_F32, 4, starts, NULL);
 	call_tensor(&a, "change", l->joined ? p->workspace + l->change : 0, TILERT_BF16, 4, change, NULL);
 	state(&a, p, f32 ? "h0" : "h016", p->initial_state);
 	state(&a, p, f32 ? "ht" : "ht16", p->final_state);
+	const int64_t states[] = { slots(p), p->value_heads, p->state_v_first ? p->value_dim : p->key_dim, p->state_v_first ? p->key_dim : p->value_dim };
+	call_tensor(&a, p->state_v_first ? "hvk" : "hkv", p->states, p->dtype, 4, states, NULL);
+	token_major(&a, p, "us", p->u, p->dtype, p->value_heads, p->value_dim, (tilekern_strides){ 0 });
 	call_dim(&a, "SEQS", sequences(p));
 	call_dim(&a, "UNITS", l->units);
 	call_dim(&a, "VP", v);
@@ -373,6 +390,9 @@ static KernelId k2_of(const tilekern_gdn_params *p, const Plan *l)
 	static const KernelId ids[2][2][2] = { /* f16, K > 64, narrow */
 		{ { K2_BF16_64_2, K2_BF16_64_1 }, { K2_BF16_128_2, K2_BF16_128_1 } }, { { K2_F16_64_2, K2_F16_64_1 }, { K2_F16_128_2, K2_F16_128_1 } },
 	};
+	static const KernelId saving[2][2] = { { K2_BF16_64_SAVE, K2_BF16_128_SAVE }, { K2_F16_64_SAVE, K2_F16_128_SAVE } };
+	if (saves(p))
+		return saving[p->dtype == TILERT_F16][p->key_dim > 64];
 	if (p->key_dim > 128)
 		return p->dtype == TILERT_F16 ? K2_F16_256 : K2_BF16_256;
 	return ids[p->dtype == TILERT_F16][p->key_dim > 64][l->narrow];

@@ -77,6 +77,12 @@ typedef struct tilekern_gdn_params {
 	tilert_ptr initial_state;          /**< state_dtype [sequences][value_heads][key_dim][value_dim]; 0: zeros */
 	tilert_ptr o;                      /**< [batch][tokens][value_heads][value_dim], written; at a multiple of 16 bytes */
 	tilert_ptr final_state;            /**< as initial_state, written; 0: not wanted.  Not the initial state's memory */
+	/** What a backward pass, or a cache of prefixes, may want; 0: not wanted.  key_dim is at most 128 then (for states and u).
+	 *  Chunks of 64 tokens are numbered by slots: chunk c of sequence n is slot n ceil(tokens / 64) + c, with cu_seqlens
+	 *  floor(cu_seqlens[n] / 64) + n + c; tilekern_gdn_slots tells how many there are.  Slots without tokens are not written. */
+	tilert_ptr states;                 /**< dtype [slots][value_heads] states, each as initial_state: S as it enters the chunk */
+	tilert_ptr u;                      /**< dtype [batch][tokens][value_heads][value_dim]: T (v - k+ S), the rows added to S */
+	tilert_ptr records;                /**< [slots][value_heads][13312] bytes at a multiple of 256: T and P (kernels/gdn/record.tile) */
 	tilekern_strides q_strides, k_strides, v_strides, o_strides, g_strides, beta_strides; /**< q, k, v, o: multiples of 8 */
 	tilert_ptr workspace;              /**< at a multiple of 256; in use until the work queued has finished */
 	size_t workspace_bytes;
@@ -87,6 +93,9 @@ typedef struct tilekern_gdn_params {
 
 /** Bytes of workspace that a call with these extents needs.  @return TILERT_EINVAL for extents that are not served. */
 TILERT_API tilert_status tilekern_gdn_workspace_bytes(tilekern_gdn *gdn, const tilekern_gdn_params *p, size_t *out);
+
+/** Chunks that states and records are numbered by; 0 for extents that are not served. */
+TILERT_API int64_t tilekern_gdn_slots(const tilekern_gdn_params *p);
 
 /** Queues the forward pass.  @return TILERT_EINVAL when an argument is wrong; the text names it. */
 TILERT_API tilert_status tilekern_gdn_forward(tilekern_gdn *gdn, const tilekern_gdn_params *p, tilert_stream s);
