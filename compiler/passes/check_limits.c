@@ -1,6 +1,7 @@
 /* check_limits - needs: all passes before it.  Establishes: threads, roles,
  * register budgets, TMA and bulk copies and product shapes are what the
  * hardware can do.  Changes nothing. */
+#include "compiler/liveness.h"
 #include "compiler/passes/pass.h"
 
 #include <string.h>
@@ -134,120 +135,20 @@ static void check_register_sum(Checker *c)
 
 /* ---- fragments ---- */
 
-enum { LARGEST = 3, MAX_LIVE = 256 };
-
-typedef struct Live {
-	const Op *frag;
-	const Op *until; /* the last op of frag's region that uses it, or holds a use */
-} Live;
-
-/* Fragments live from their declaration to the last use in their region. */
-typedef struct Pressure {
-	const Op *team;
-	Live live[MAX_LIVE];
-	int nlive;
-	int64_t now, peak;
-	const Op *largest[LARGEST]; /* at the peak */
-} Pressure;
-
-static int64_t frag_registers(const Op *frag, const Op *team)
-{
-	const Type *ty = &frag->result->type;
-	int64_t n = dtype_bytes(ty->dtype), threads = 32 * (attr_int(frag, "warp_scope", 0) ? 1 : team_warps(team));
-	for (int i = 0; i < ty->rank; i++)
-		n *= ty->shape[i];
-	return (n / 4 + threads - 1) / threads;
-}
-
-static void keep_largest(Pressure *p, const Op *frag)
-{
-	for (int i = 0; i < LARGEST; i++)
-		if (!p->largest[i] || frag_registers(frag, p->team) > frag_registers(p->largest[i], p->team)) {
-			memmove(&p->largest[i + 1], &p->largest[i], sizeof p->largest[0] * (size_t)(LARGEST - 1 - i));
-			p->largest[i] = frag;
-			return;
-		}
-}
-
-typedef struct Use {
-	const Op *frag;
-	bool found;
-} Use;
-
-static bool find_use(Op *op, void *user)
-{
-	Use *u = user;
-	for (int i = 0; i < op->nargs; i++)
-		u->found |= op->args[i]->type.kind >= TY_TENSOR && tile_ref(op->args[i]).object == u->frag;
-	return !u->found;
-}
-
-static const Op *last_use(const Op *frag)
-{
-	const Op *last = frag;
-	for (Op *op = frag->next; op; op = op->next) {
-		Use u = { .frag = frag };
-		find_use(op, &u);
-		for (int i = 0; i < 2 && !u.found; i++)
-			tir_walk(op->regions[i], find_use, &u);
-		last = u.found ? op : last;
-	}
-	return last;
-}
-
-static void begin_live(Pressure *p, const Op *frag)
-{
-	if (p->nlive == MAX_LIVE)
-		return;
-	p->live[p->nlive++] = (Live){ .frag = frag, .until = last_use(frag) };
-	p->now += frag_registers(frag, p->team);
-	if (p->now <= p->peak)
-		return;
-	p->peak = p->now;
-	memset(p->largest, 0, sizeof p->largest);
-	for (int i = 0; i < p->nlive; i++)
-		keep_largest(p, p->live[i].frag);
-}
-
-static void end_live(Pressure *p, const Op *op)
-{
-	int kept = 0;
-	for (int i = 0; i < p->nlive; i++) {
-		if (p->live[i].until == op)
-			p->now -= frag_registers(p->live[i].frag, p->team);
-		else
-			p->live[kept++] = p->live[i];
-	}
-	p->nlive = kept;
-}
-
-static void region_pressure(Pressure *p, const Region *r)
-{
-	for (const Op *op = r ? r->first : NULL; op; op = op->next) {
-		if (op->code == OP_FRAG)
-			begin_live(p, op);
-		if (op->code != OP_ROLE && op->code != OP_PARALLEL) {
-			region_pressure(p, op->regions[0]);
-			region_pressure(p, op->regions[1]);
-		}
-		end_live(p, op);
-	}
-}
-
 static void check_pressure(Checker *c, const Op *team)
 {
-	Pressure p = { .team = team };
+	Pressure p = fragment_pressure(c->t, team);
 	int64_t limit = attr_int(team, "setmaxnreg", launch_registers(c));
 	if (limit > THREAD_REGISTERS)
 		limit = THREAD_REGISTERS;
-	region_pressure(&p, team->regions[0]);
-	if (p.peak <= limit)
+	if (p.registers <= limit)
 		return;
 	bool role = team->code == OP_ROLE;
 	diag_warning(c->t->diags, team->loc, E_REGISTERS, "fragments of %s `%s` take %lld registers a thread, of %lld", role ? "role" : "kernel",
-		role_name(team), (long long)p.peak, (long long)limit);
-	for (int i = 0; i < LARGEST && p.largest[i]; i++)
-		diag_note(c->t->diags, p.largest[i]->loc, "`%s` is %lld", object_name(p.largest[i]), (long long)frag_registers(p.largest[i], team));
+		role_name(team), (long long)p.registers, (long long)limit);
+	for (int i = 0; i < PRESSURE_LARGEST && p.largest[i]; i++)
+		diag_note(c->t->diags, p.largest[i]->loc, "`%s` is %lld", object_name(p.largest[i]),
+			(long long)fragment_registers(c->t, p.largest[i], team));
 }
 
 static bool visit_team(Op *op, void *user)
