@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "runtime/cpu/fiber.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,10 +23,13 @@ enum {
 #else
 	STACK_BYTES = 128 << 10,
 #endif
+	MOST_GUARDS = 24000,
 	COLOURS = 32, COLOUR_BYTES = 192 /* tops of stacks fall on different cache sets */
 };
 
 /* ---- stacks ---- */
+
+static atomic_size_t guards; /* of all pools */
 
 bool stack_pool_open(StackPool *p, size_t count)
 {
@@ -38,10 +42,13 @@ bool stack_pool_open(StackPool *p, size_t count)
 	if (m == MAP_FAILED)
 		return false;
 	p->base = m;
-	/* a system that has no more mappings to give runs the rest without guards */
-	for (size_t i = 0; i < count; i++)
-		if (mprotect(p->base + i * p->stride, page, PROT_NONE))
+	/* A guard splits a mapping, of which Linux gives a process 65530: the stacks beyond go without. */
+	for (p->guards = 0; p->guards < count && atomic_fetch_add(&guards, 1) < MOST_GUARDS; p->guards++) {
+		if (mprotect(p->base + p->guards * p->stride, page, PROT_NONE))
 			break;
+	}
+	if (p->guards < count)
+		atomic_fetch_sub(&guards, 1);
 	return true;
 }
 
@@ -104,6 +111,7 @@ void stack_pool_close(StackPool *p)
 		return;
 	forget(p->base, p->stride * p->count);
 	munmap(p->base, p->stride * p->count);
+	atomic_fetch_sub(&guards, p->guards);
 	p->base = NULL;
 }
 

@@ -19,7 +19,7 @@ typedef struct Fiber {
 /* Stacks of equal size, each above a guard page. */
 typedef struct StackPool {
 	unsigned char *base;
-	size_t stride, count;
+	size_t stride, count, guards;
 } StackPool;
 
 bool stack_pool_open(StackPool *p, size_t count);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/common/accuracy.h"
+#include "kernels/common/random.h"
 #include "kernels/kda/ref.h"
 #include "tests/numeric/kernels/gdn_run.h"
 
@@ -430,18 +431,10 @@ static const GdnRow splits[] = {
 		.states = GDN_BOTH, .lengths_i64 = true, .strided = true },
 };
 
-/* What is not in the library yet is skipped: remove a line when it is.  $TILE_TEST_ALL runs everything. */
-static bool served(const GdnRow *row)
-{
-	return row->in.key_dim <= 128;
-}
-
 typedef struct Table { NumericCase *out; size_t n; } Table;
 
 static void add(Table *t, void (*run)(const void *), const GdnRow *row, const char *name)
 {
-	if (!getenv("TILE_TEST_ALL") && !served(row))
-		return;
 	NumericCase *c = &t->out[t->n++];
 	*c = (NumericCase){ .run = run, .spec = row };
 	snprintf(c->name, sizeof c->name, "gdn_%s", name);
@@ -519,6 +512,66 @@ static void add_gates(Table *t)
 	}
 }
 
+static int64_t pick(Random *r, int64_t n) { return (int64_t)(random_bits(r) >> 33) % n; }
+static bool toss(Random *r) { return pick(r, 2); }
+
+/* Anything that the interface allows. */
+static GdnRow random_row(Random *r, int *lengths)
+{
+	static const int64_t dims[] = { 64, 128, 128, 8, 16, 24, 40, 96, 104, 120, 136, 160, 192, 248, 256 }, likely[] = { 0, 1, 17, 63, 64, 65, 127, 128, 130, 250 };
+	static const unsigned processors[] = { 0, 1, 6, 16, 132 };
+	GdnRow row = { .in = { .batch = 1 + pick(r, 3), .tokens = likely[pick(r, 10)], .qk_heads = 1 + pick(r, 3), .key_dim = dims[pick(r, 15)],
+		.value_dim = dims[pick(r, 15)], .gates = (GdnGates)pick(r, 4), .keys = pick(r, 4) ? GDN_KEYS_RANDOM : GDN_KEYS_POSITIVE, .betas = (GdnBetas)pick(r, 2),
+		.fp16 = toss(r), .gate16 = toss(r), .beta16 = toss(r), .seed = random_bits(r) },
+		.states = (GdnStates)pick(r, 4), .state_bf16 = toss(r), .state_v_first = toss(r), .strided = toss(r), .without_dt_bias = toss(r),
+		.split = (tilekern_gdn_split)pick(r, 3), .processors = processors[pick(r, 5)], .scale = pick(r, 3) ? 0 : 0.2f };
+	const unsigned flags[] = { NORM, RAW, SIGMOID, TWICE };
+	row.in.value_heads = row.in.qk_heads * (1 + pick(r, 4));
+	for (int i = 0; i < 4; i++)
+		row.options |= toss(r) ? flags[i] : 0;
+	if (!(row.options & SIGMOID))
+		row.options &= ~(unsigned)TWICE;
+	if (pick(r, 6) == 0) { /* one long sequence */
+		row.in.tokens = 600 + pick(r, 1000);
+		row.in.batch = row.in.qk_heads = row.in.value_heads = 1;
+	}
+	if (toss(r)) {
+		int64_t n = 1 + pick(r, 6);
+		for (int64_t i = 0; i < n; i++)
+			lengths[i] = (int)(i ? likely[pick(r, 10)] : row.in.tokens);
+		lengths[n] = -1;
+		row.lengths = lengths;
+		row.spare = (int)(toss(r) ? pick(r, 100) : 0);
+		row.lengths_i64 = toss(r);
+		row.in.tokens = 0;
+		row.in.batch = 1;
+	}
+	/* Not about accuracy: few channels and positive keys cost some. */
+	row.overall = row.in.fp16 ? 0.006 : 0.03;
+	row.chunk = 1; /* where all has decayed fp16 is subnormal */
+	return row;
+}
+
+/* $TILE_TEST_RANDOM is a seed, for 200 calls that are named before they run. */
+static void run_random(const void *unused)
+{
+	const char *more = getenv("TILE_TEST_RANDOM");
+	int lengths[8];
+	Random r;
+	(void)unused;
+	random_init(&r, more ? strtoull(more, NULL, 0) : 1);
+	for (int i = 0; i < (more ? 200 : 25); i++) {
+		GdnRow row = random_row(&r, lengths);
+		if (more)
+			print_message("%d: b%lld t%lld h%lld/%lld k%lld v%lld%s gates %d keys %d betas %d options %x states %d%s%s%s split %d processors %u%s\n", i,
+				(long long)row.in.batch, (long long)row.in.tokens, (long long)row.in.qk_heads, (long long)row.in.value_heads, (long long)row.in.key_dim,
+				(long long)row.in.value_dim, row.in.fp16 ? " fp16" : "", (int)row.in.gates, (int)row.in.keys, (int)row.in.betas, row.options, (int)row.states,
+				row.state_bf16 ? " bf16" : "", row.state_v_first ? " v first" : "", row.strided ? " strided" : "", (int)row.split, row.processors,
+				row.lengths ? " packed" : "");
+		run_forward(&row);
+	}
+}
+
 size_t gdn_cases(NumericCase *out)
 {
 	static const struct { const char *name; void (*run)(const void *); GdnRow row; } more[] = {
@@ -543,6 +596,7 @@ size_t gdn_cases(NumericCase *out)
 		{ "continues_from_a_state", run_continued, { .in = { .tokens = 150, .qk_heads = 1, .value_heads = 2, .seed = 9 }, .states = GDN_FINAL } },
 		{ "continues_from_a_state_fp16_v_first", run_continued, { .in = { .tokens = 150, .fp16 = true, .seed = 10 }, .states = GDN_FINAL,
 			.state_v_first = true, .strided = true } },
+		{ "random_arguments", run_random, { .states = GDN_NO_STATES } },
 		{ "refuses_wrong_arguments", run_refusals, { .in = { .batch = 2, .tokens = 3, .qk_heads = 2, .value_heads = 4, .seed = 11 }, .states = GDN_BOTH } },
 	};
 	Table t = { .out = out };
