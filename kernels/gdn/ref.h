@@ -30,6 +30,9 @@ typedef struct GdnReference {
 	const float *g, *beta;   /* [batch][tokens][value_heads]; g: natural logarithm of the decay */
 	const float *a_log, *dt_bias; /* [value_heads]; dt_bias may be NULL: zeros */
 	const float *initial;    /* [sequences][value_heads][key_dim][value_dim], or NULL: zero */
+	double *decay, *final_beta; /* NULL, or [batch][tokens][value_heads], written: what gate and beta come to */
+	double *u;               /* NULL, or [batch][tokens][value_heads][value_dim], written */
+	double *states;          /* NULL, or [slots][value_heads][key_dim][value_dim], written: S before each 64 tokens; slots as in tilekern/gdn.h */
 } GdnReference;
 
 int64_t gdn_reference_sequences(const GdnReference *r);

@@ -1,9 +1,11 @@
 /* gdn.c - the GDN forward against its recurrence, over everything that tilekern/gdn.h allows. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/common/accuracy.h"
+#include "kernels/common/float16.h"
 #include "kernels/common/random.h"
 #include "kernels/kda/ref.h"
 #include "tests/numeric/kernels/gdn_run.h"
@@ -44,6 +46,59 @@ static void check_empty_sequences(const GdnRun *r, const float *final)
 	}
 }
 
+/* A record has, among others, the decay of its chunk (float 192) and T, whose first element is the first beta (kernels/gdn/record.tile). */
+static void check_records(const GdnRun *r, double *beta, double *decay)
+{
+	enum { RECORD = 13312, DECAY = 192, T = 1024 };
+	int64_t HV = r->row.in.value_heads;
+	unsigned char *all = buffer_take(r->records);
+	for (int64_t s = 0; s < r->sequences; s++) {
+		for (int64_t t = r->offsets[s]; t < r->offsets[s + 1]; t += GDN_CHUNK) {
+			for (int64_t h = 0; h < HV; h++) {
+				const unsigned char *record = all + (gdn_run_slot(r, s, (t - r->offsets[s]) / GDN_CHUNK) * HV + h) * RECORD;
+				int64_t end = t + GDN_CHUNK < r->offsets[s + 1] ? t + GDN_CHUNK : r->offsets[s + 1];
+				double b = beta[t * HV + h], d = 1;
+				float got_d;
+				uint16_t got_b;
+				memcpy(&got_d, record + DECAY * sizeof(float), sizeof got_d);
+				memcpy(&got_b, record + T, sizeof got_b);
+				for (int64_t i = t; i < end; i++)
+					d *= decay[i * HV + h];
+				float first = r->row.in.fp16 ? fp16_to_float(got_b) : bf16_to_float(got_b);
+				if (!(fabs((double)first - b) <= b * 0x1p-8) || !(fabs((double)got_d - d) <= 1e-4 * d + 1e-37))
+					fail_msg("record of sequence %lld, token %lld, head %lld: first beta %g, not %g; decay %g, not %g", (long long)s, (long long)t, (long long)h,
+						(double)first, b, (double)got_d, d);
+			}
+		}
+	}
+	free(all);
+}
+
+/* States of chunks, u and records. */
+static void check_saved(GdnRun *r, double overall, double chunk)
+{
+	const GdnInputSpec *in = &r->row.in;
+	int64_t HV = in->value_heads, gates = in->batch * in->tokens * HV, slots = tilekern_gdn_slots(&r->p), size = gdn_run_state(r);
+	double *o = memory((size_t)gdn_run_outputs(r) * 8), *final = memory((size_t)(r->sequences * size) * 8), *states = memory((size_t)(slots * size) * 8);
+	double *u = memory((size_t)gdn_run_outputs(r) * 8), *decay = memory((size_t)gates * 8), *beta = memory((size_t)gates * 8);
+	float *got_u = gdn_run_u(r), *got_states = gdn_run_states(r);
+	GdnReference ref = gdn_run_reference(r);
+	memset(states, 0, (size_t)(slots * size) * 8);
+	ref.states = states;
+	ref.u = u;
+	ref.decay = decay;
+	ref.final_beta = beta;
+	gdn_reference(&ref, o, final);
+	expect_accurate("u", accuracy_of_packed(u, got_u, (AccuracyShape){ r->sequences, 0, HV, in->value_dim, GDN_CHUNK }, r->offsets), overall, chunk);
+	expect_accurate("states", accuracy_of_floats(states, got_states, (AccuracyShape){ slots, 1, HV, in->key_dim * in->value_dim, 1 }), overall, chunk);
+	check_records(r, beta, decay);
+	double *doubles[] = { o, final, states, u, decay, beta };
+	for (size_t i = 0; i < sizeof doubles / sizeof doubles[0]; i++)
+		free(doubles[i]);
+	free(got_u);
+	free(got_states);
+}
+
 static void check_result(GdnRun *r)
 {
 	const GdnInputSpec *in = &r->row.in;
@@ -61,6 +116,8 @@ static void check_result(GdnRun *r)
 		expect_accurate("final state", accuracy_of_floats(ref_final, final, (AccuracyShape){ r->sequences, 1, HV, K * V, 1 }), overall, chunk);
 		check_empty_sequences(r, final);
 	}
+	if (r->row.save)
+		check_saved(r, overall, chunk);
 	free(o);
 	free(final);
 	free(ref_o);
@@ -311,6 +368,9 @@ static void run_refusals(const void *row)
 	REFUSED(p.initial_state = p.final_state, "initial_state", "final_state");
 	REFUSED((p.q_strides = r->q.strides, p.q_strides.token += 4), "of q", "stride", "16");
 	REFUSED((p.o_strides = r->o.strides, p.o_strides.head = 3), "of o", "stride", "16");
+	REFUSED((p.key_dim = 136, p.u = p.o), "key_dim", "136", "128");
+	REFUSED(p.states = p.o + 2, "states is at", "16");
+	REFUSED(p.records = p.o + 16, "records is at", "256");
 	REFUSED((p.tokens = INT32_MAX, p.batch = INT32_MAX), "chunks");
 	snprintf(have, sizeof have, "%zu", r->p.workspace_bytes - 1);
 	snprintf(need, sizeof need, "%zu", r->p.workspace_bytes);
@@ -395,6 +455,21 @@ static const GdnRow numbers[] = {
 		.states = GDN_FINAL, .overall = 0.007 },
 	{ .name = "long", .in = { .tokens = 1000, .qk_heads = 1, .value_heads = 2 }, .states = GDN_BOTH },
 	{ .name = "long_zero_gates", .in = { .tokens = 1000, .fp16 = true, .gates = GDN_GATES_ZERO }, .states = GDN_BOTH },
+};
+
+static const GdnRow saves[] = {
+	{ .name = "saves", .in = { .batch = 2, .tokens = 200, .qk_heads = 1, .value_heads = 2 }, .save = true, .states = GDN_BOTH },
+	{ .name = "saves_fp16_v_first", .in = { .tokens = 200, .qk_heads = 2, .value_heads = 4, .fp16 = true, .gates = GDN_GATES_MIXED }, .save = true,
+		.states = GDN_BOTH, .state_v_first = true },
+	{ .name = "saves_packed", .in = { .qk_heads = 1, .value_heads = 2 }, .lengths = all_lengths, .spare = 200, .save = true, .states = GDN_BOTH },
+	{ .name = "saves_packed_v_first_strided", .in = { .value_heads = 3, .gates = GDN_GATES_STRONG }, .lengths = around, .spare = 1, .save = true,
+		.state_v_first = true, .strided = true },
+	{ .name = "saves_k64_v136", .in = { .tokens = 130, .key_dim = 64, .value_dim = 136, .fp16 = true }, .save = true, .states = GDN_INITIAL },
+	{ .name = "saves_k72_v40_v_first", .in = { .tokens = 130, .key_dim = 72, .value_dim = 40 }, .lengths = around, .save = true, .state_v_first = true },
+	{ .name = "saves_all_options", .in = { .tokens = 130, .value_heads = 2, .gate16 = true }, .options = NORM | RAW | SIGMOID | TWICE, .save = true,
+		.states = GDN_BOTH },
+	{ .name = "saves_split", .in = { .tokens = 1500 }, .save = true, .processors = 16, .states = GDN_BOTH },
+	{ .name = "saves_joined", .in = { .gates = GDN_GATES_PATCHES }, .lengths = one_long, .spare = 100, .save = true, .processors = 16, .states = GDN_BOTH },
 };
 
 /* Long sequences of few heads.  16 processors have units of 4 or 5 chunks; beyond 64 chunks they are joined (kernels/gdn/README.md). */
@@ -611,6 +686,7 @@ size_t gdn_cases(NumericCase *out)
 	ADD_ROWS(&t, packed);
 	ADD_ROWS(&t, options);
 	ADD_ROWS(&t, numbers);
+	ADD_ROWS(&t, saves);
 	ADD_ROWS(&t, splits);
 	for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)
 		add(&t, more[i].run, &more[i].row, more[i].name);

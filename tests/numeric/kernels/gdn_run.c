@@ -114,6 +114,33 @@ float *gdn_run_final(GdnRun *r)
 
 /* ---- calls ---- */
 
+int64_t gdn_run_slot(const GdnRun *r, int64_t sequence, int64_t chunk)
+{
+	return (r->row.lengths ? r->offsets[sequence] / GDN_CHUNK + sequence : sequence * ((r->row.in.tokens + GDN_CHUNK - 1) / GDN_CHUNK)) + chunk;
+}
+
+float *gdn_run_states(GdnRun *r)
+{
+	int64_t n = gdn_run_state(r), slots = tilekern_gdn_slots(&r->p);
+	uint16_t *laid = buffer_take(r->states);
+	float *out = memory((size_t)(slots * n) * sizeof *out);
+	memset(out, 0, (size_t)(slots * n) * sizeof *out);
+	for (int64_t s = 0; s < r->sequences; s++) {
+		for (int64_t c = 0; c * GDN_CHUNK < r->offsets[s + 1] - r->offsets[s]; c++) {
+			int64_t first = gdn_run_slot(r, s, c) * n;
+			for (int64_t i = first; i < first + n; i++)
+				out[i] = as_float(r->q.dtype, laid, state_index(&r->row, i));
+			memset(laid + first, 0xff, (size_t)n * sizeof *laid);
+		}
+	}
+	for (int64_t i = 0; i < slots * n; i++) {
+		if (laid[i] != 0xffff)
+			fail_msg("element %lld of the states, of no chunk, was written", (long long)i);
+	}
+	free(laid);
+	return out;
+}
+
 static void set_default(int64_t *x, int64_t value)
 {
 	if (*x == 0)
@@ -188,6 +215,24 @@ static tilert_ptr address(const GdnTensor *t)
 	return t->buffer.p + (tilert_ptr)((size_t)t->first * tilert_dtype_size(t->dtype));
 }
 
+static void make_saved(GdnRun *r)
+{
+	if (!r->row.save)
+		return;
+	const GdnInputSpec *s = &r->row.in;
+	int64_t slots = r->row.lengths ? s->tokens / GDN_CHUNK + r->sequences : s->batch * ((s->tokens + GDN_CHUNK - 1) / GDN_CHUNK);
+	GdnRow contiguous = r->row;
+	assert_int_equal(tilekern_gdn_slots(&r->p), slots);
+	contiguous.strided = false;
+	r->u = tensor(&contiguous, s->value_heads, s->value_dim, r->o.dtype);
+	r->u.buffer = buffer_poisoned(tensor_bytes(&r->u));
+	r->states = buffer_poisoned((size_t)(slots * gdn_run_state(r)) * 2);
+	r->records = buffer_poisoned((size_t)(slots * s->value_heads) * 13312);
+	r->p.states = r->states.p;
+	r->p.u = r->u.buffer.p;
+	r->p.records = r->records.p;
+}
+
 static void fill_params(GdnRun *r)
 {
 	const GdnInputSpec *s = &r->row.in;
@@ -238,6 +283,7 @@ GdnRun *gdn_run_make(const GdnRow *row)
 	make_offsets(r);
 	make_buffers(r);
 	fill_params(r);
+	make_saved(r);
 	if (numeric_on_cpu())
 		OK(tilert_cpu_configure(numeric_device(), 1, row->processors));
 	GDN_OK(tilekern_gdn_open(numeric_device(), &r->gdn));
@@ -250,7 +296,7 @@ GdnRun *gdn_run_make(const GdnRow *row)
 void gdn_run_free(GdnRun *r)
 {
 	const Buffer all[] = { r->q.buffer, r->k.buffer, r->v.buffer, r->g.buffer, r->beta.buffer, r->o.buffer, r->a_log, r->dt_bias, r->cu,
-		r->h0, r->ht, r->workspace };
+		r->h0, r->ht, r->states, r->records, r->u.buffer, r->workspace };
 	tilekern_gdn_close(r->gdn);
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		buffer_free(all[i]);
@@ -265,8 +311,11 @@ void gdn_run_poison(GdnRun *r)
 {
 	buffer_poison(r->o.buffer);
 	buffer_poison(r->workspace);
-	if (r->ht.p)
-		buffer_poison(r->ht);
+	const Buffer more[] = { r->ht, r->states, r->records, r->u.buffer };
+	for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
+		if (more[i].p)
+			buffer_poison(more[i]);
+	}
 }
 
 void gdn_run_forward(GdnRun *r)
@@ -279,6 +328,11 @@ void gdn_run_forward(GdnRun *r)
 float *gdn_run_output(GdnRun *r)
 {
 	return take(&r->o, r->offsets[r->sequences]);
+}
+
+float *gdn_run_u(GdnRun *r)
+{
+	return take(&r->u, r->offsets[r->sequences]);
 }
 
 GdnReference gdn_run_reference(const GdnRun *r)

@@ -23,6 +23,7 @@ typedef struct GdnRow {
 	bool without_dt_bias;
 	float scale;
 	tilekern_gdn_split split;
+	bool save;                /* also the states of chunks, u and records */
 	unsigned processors;      /* that the CPU device has; 0: its own */
 	double overall, chunk;    /* allowed errors; 0: the contract's */
 } GdnRow;
@@ -42,8 +43,8 @@ typedef struct GdnRun {
 	tilekern_gdn *gdn;
 	tilekern_gdn_params p;
 	int64_t sequences, *offsets; /* offsets: [sequences + 1] tokens of all rows */
-	GdnTensor q, k, v, g, beta, o;
-	Buffer a_log, dt_bias, cu, h0, ht, workspace;
+	GdnTensor q, k, v, g, beta, o, u;
+	Buffer a_log, dt_bias, cu, h0, ht, states, records, workspace;
 } GdnRun;
 
 GdnRun *gdn_run_make(const GdnRow *row);
@@ -56,6 +57,11 @@ void gdn_run_forward(GdnRun *r);
 float *gdn_run_output(GdnRun *r);
 /* As floats, [sequences][value_heads][key_dim][value_dim]; NULL without a final state. */
 float *gdn_run_final(GdnRun *r);
+/* As floats: u as o, and [slots][value_heads][key_dim][value_dim], zero for slots without tokens; fails when one of those was written. */
+float *gdn_run_u(GdnRun *r);
+float *gdn_run_states(GdnRun *r);
+/* The slot of a chunk, as tilekern/gdn.h says. */
+int64_t gdn_run_slot(const GdnRun *r, int64_t sequence, int64_t chunk);
 GdnReference gdn_run_reference(const GdnRun *r);
 int64_t gdn_run_outputs(const GdnRun *r); /* elements of o */
 int64_t gdn_run_state(const GdnRun *r);   /* elements of the state of a sequence */
