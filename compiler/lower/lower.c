@@ -38,7 +38,7 @@ static void llvm_diagnostic(LLVMDiagnosticInfoRef info, void *user)
  * what two branches have in common (exponentials, addresses) above them, where it takes registers. */
 static void set_options(void)
 {
-	static const char *const options[] = { "tilec", "--nvptx-short-ptr", "--disable-machine-cse" };
+	static const char *const options[] = { "tilec", "--nvptx-short-ptr", "-opt-disable=slsr", "--disable-machine-cse" };
 	LLVMParseCommandLineOptions(sizeof options / sizeof options[0], options, "");
 }
 
