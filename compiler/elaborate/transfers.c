@@ -123,10 +123,22 @@ Ev bi_fill(Elab *E, const Call *c)
 	return ev_void();
 }
 
+static bool in_cluster(Elab *E, const Call *c, const char *what)
+{
+	if (attr_int(E->kernel, "cluster", 1) > 1)
+		return true;
+	elab_error(E, c->e->loc, E_CALL, "%s is for kernels with cluster (n)", what);
+	return false;
+}
+
 Ev bi_load(Elab *E, const Call *c)
 {
-	if (transfer_fits(E, c, c->arg[0].view, c->arg[1].view))
-		transfer(E, c);
+	bool multicast = !strcmp(c->b->name, "tma_multicast");
+	if ((multicast && !in_cluster(E, c, "tma_multicast")) || !transfer_fits(E, c, c->arg[0].view, c->arg[1].view))
+		return ev_void();
+	Op *op = transfer(E, c);
+	if (op && multicast)
+		attr_set_int(E->t, op, "multicast", 1);
 	return ev_void();
 }
 
@@ -235,8 +247,12 @@ Ev bi_scan(Elab *E, const Call *c)
 Ev bi_arrive(Elab *E, const Call *c)
 {
 	const MBar *b = c->arg[0].bar;
-	Value *args[2] = { b->object, ev_value(E, c->loc[0], b->use) };
-	statement(E, c, 2, args);
+	Value *args[3] = { b->object, ev_value(E, c->loc[0], b->use) };
+	if (c->n == 2 && !in_cluster(E, c, "an arrive with the rank of a CTA"))
+		return ev_void();
+	if (c->n == 2)
+		args[2] = ev_value(E, c->loc[1], c->arg[1]);
+	statement(E, c, c->n + 1, args);
 	return ev_void();
 }
 

@@ -39,7 +39,9 @@ static void lower_arrive(Lower *L, const Op *op)
 	if (!tir_enclosing(op, OP_ONCE)) /* else the other lanes are not here */
 		L->ops->syncwarp(L);
 	Guard g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntEQ, L->team.lane, const_i32(L, 0), ""));
-	if (bytes > 0 && L->team.warps > 1) { /* one warp announces the bytes */
+	if (op->nargs > 2) {
+		L->ops->mbar_arrive_at(L, at, use_number(L, op->args[2]));
+	} else if (bytes > 0 && L->team.warps > 1) { /* one warp announces the bytes */
 		V b = LLVMBuildSelect(L->b, first_thread(L), const_i32(L, bytes), const_i32(L, 0), "");
 		L->ops->mbar_arrive(L, at, b);
 	} else {
@@ -63,7 +65,7 @@ static void lower_wait(Lower *L, const Op *op)
 	Guard g = { 0 };
 	if (maybe)
 		g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntSGE, use, const_i32(L, 0), ""));
-	L->ops->mbar_wait(L, at, parity);
+	L->ops->mbar_wait(L, at, parity, attr_int(bar, "peers", 0));
 	if (maybe)
 		guard_end(L, g);
 }
@@ -95,22 +97,22 @@ static int tma_coords(Lower *L, const TensorMap *m, const TileRef *g, int col, V
 	return n;
 }
 
-typedef void (*EachBox)(Lower *L, V map, int rank, V shared, V *coord, V bar, bool add);
+typedef void (*EachBox)(Lower *L, const Op *op, V map, int rank, V shared, V *coord, V bar);
 
-static void load_box(Lower *L, V map, int rank, V shared, V *coord, V bar, bool add)
+static void load_box(Lower *L, const Op *op, V map, int rank, V shared, V *coord, V bar)
 {
-	(void)add;
-	L->ops->tma_load(L, map, rank, shared, bar, coord);
+	unsigned all = (1u << attr_int(L->kernel, "cluster", 1)) - 1;
+	L->ops->tma_load(L, map, rank, shared, bar, coord, attr_int(op, "multicast", 0) ? all : 0);
 }
 
-static void store_box(Lower *L, V map, int rank, V shared, V *coord, V bar, bool add)
+static void store_box(Lower *L, const Op *op, V map, int rank, V shared, V *coord, V bar)
 {
 	(void)bar;
-	L->ops->tma_store(L, map, rank, shared, coord, add);
+	L->ops->tma_store(L, map, rank, shared, coord, attr_get(op, "reduce") != NULL);
 }
 
 /* One instruction, or one per column panel where a single box cannot cover them. */
-static void each_box(Lower *L, const Op *op, const TileRef *g, const TileRef *s, V bar, bool add, EachBox emit)
+static void each_box(Lower *L, const Op *op, const TileRef *g, const TileRef *s, V bar, EachBox emit)
 {
 	int k = tensor_map_of(&L->maps, op);
 	const TensorMap *m = &L->maps.map[k];
@@ -118,7 +120,7 @@ static void each_box(Lower *L, const Op *op, const TileRef *g, const TileRef *s,
 	for (int c = 0; c < cols; c += step) {
 		V coord[6];
 		int rank = tma_coords(L, m, g, c, coord);
-		emit(L, L->map_pointer[k], rank, view_address(L, s, c), coord, bar, add);
+		emit(L, op, L->map_pointer[k], rank, view_address(L, s, c), coord, bar);
 	}
 }
 
@@ -154,7 +156,7 @@ static void lower_tma_load(Lower *L, const Op *op)
 	Guard one = guard_begin(L, first_thread(L));
 	if (attr_int(op, "expect", 1))
 		L->ops->mbar_expect(L, at, const_i32(L, bytes));
-	each_box(L, op, &g, &s, at, false, load_box);
+	each_box(L, op, &g, &s, at, load_box);
 	guard_end(L, one);
 	if (!limit)
 		return;
@@ -172,7 +174,7 @@ static void lower_tma_store(Lower *L, const Op *op)
 	if (limit)
 		full = either_begin(L, within_limit(L, &g, limit));
 	Guard one = guard_begin(L, first_thread(L));
-	each_box(L, op, &g, &s, NULL, attr_get(op, "reduce") != NULL, store_box);
+	each_box(L, op, &g, &s, NULL, store_box);
 	L->ops->bulk_commit(L);
 	guard_end(L, one);
 	if (!limit)
@@ -238,7 +240,7 @@ void lower_async(Lower *L, const Op *op)
 	case OP_WAIT: lower_wait(L, op); break;
 	case OP_WAIT_PARITY: {
 		const Op *bar = op->args[0]->def;
-		L->ops->mbar_wait(L, barrier_address(L, bar, use_number(L, op->args[1])), use_number(L, op->args[2]));
+		L->ops->mbar_wait(L, barrier_address(L, bar, use_number(L, op->args[1])), use_number(L, op->args[2]), attr_int(bar, "peers", 0));
 		break;
 	}
 	case OP_TMA_LOAD: lower_tma_load(L, op); break;

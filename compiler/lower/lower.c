@@ -240,7 +240,10 @@ static void init_barriers(Lower *L)
 	L->ops->mbar_init_done(L);
 	guard_end(L, g);
 	L->ops->fence_async(L);
-	L->ops->bar_sync(L, const_i32(L, 0), (unsigned)attr_int(L->kernel, "threads", 128));
+	if (attr_int(L->kernel, "peers", 0))
+		L->ops->cluster_sync(L);
+	else
+		L->ops->bar_sync(L, const_i32(L, 0), (unsigned)attr_int(L->kernel, "threads", 128));
 }
 
 static void lower_kernel(Lower *L, const Op *kernel)
@@ -284,6 +287,8 @@ static void lower_kernel(Lower *L, const Op *kernel)
 	Region rest = *r;
 	rest.first = (Op *)op;
 	lower_region(L, &rest);
+	if (attr_int(kernel, "peers", 0)) /* shared memory lives as long as its CTA */
+		L->ops->cluster_sync(L);
 	LLVMBuildRetVoid(L->b);
 }
 

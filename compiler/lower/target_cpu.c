@@ -75,7 +75,8 @@ static void cpu_mbar_arrive(Lower *L, V bar, V bytes)
 }
 
 static void cpu_mbar_expect(Lower *L, V bar, V bytes) { CALL(L, "tilecpu_mbar_expect_tx", NULL, offset(L, bar), bytes, line(L)); }
-static void cpu_mbar_wait(Lower *L, V bar, V parity) { CALL(L, "tilecpu_mbar_wait", NULL, offset(L, bar), parity, line(L)); }
+static void cpu_mbar_arrive_at(Lower *L, V bar, V rank) { CALL(L, "tilecpu_mbar_arrive_at", NULL, offset(L, bar), rank, line(L)); }
+static void cpu_mbar_wait(Lower *L, V bar, V parity, bool peers) { (void)peers; CALL(L, "tilecpu_mbar_wait", NULL, offset(L, bar), parity, line(L)); }
 
 static V words(Lower *L, int n, V *v)
 {
@@ -93,9 +94,12 @@ static V word(Lower *L, V a, int i)
 	return LLVMBuildLoad2(L->b, L->i32, LLVMBuildGEP2(L->b, L->i32, a, &at, 1, ""), "");
 }
 
-static void cpu_tma_load(Lower *L, V map, int rank, V dst, V bar, V *coord)
+static void cpu_tma_load(Lower *L, V map, int rank, V dst, V bar, V *coord, unsigned ctas)
 {
-	CALL(L, "tilecpu_tma_load", NULL, map, offset(L, dst), offset(L, bar), words(L, rank, coord), line(L));
+	if (ctas)
+		CALL(L, "tilecpu_tma_multicast", NULL, map, offset(L, dst), offset(L, bar), words(L, rank, coord), const_i32(L, ctas), line(L));
+	else
+		CALL(L, "tilecpu_tma_load", NULL, map, offset(L, dst), offset(L, bar), words(L, rank, coord), line(L));
 }
 
 static void cpu_tma_store(Lower *L, V map, int rank, V src, V *coord, bool add)
@@ -211,7 +215,7 @@ const TargetOps target_cpu = {
 	.triple = "x86_64-unknown-linux-gnu", .features = "", .processor = cpu_processor,
 	.cpu = true, .thread = cpu_thread, .block_idx = cpu_block_idx, .grid_dim = cpu_grid_dim, .cluster_rank = cpu_cluster_rank,
 	.uniform = cpu_uniform, .math = cpu_math, .div_f32 = cpu_div, .enter_role = cpu_enter_role, .setmaxnreg = cpu_setmaxnreg,
-	.shared_written = cpu_shared_written, .mbar_init = cpu_mbar_init, .mbar_init_done = cpu_nothing, .mbar_arrive = cpu_mbar_arrive,
+	.shared_written = cpu_shared_written, .mbar_init = cpu_mbar_init, .mbar_init_done = cpu_nothing, .mbar_arrive = cpu_mbar_arrive, .mbar_arrive_at = cpu_mbar_arrive_at,
 	.mbar_expect = cpu_mbar_expect, .mbar_wait = cpu_mbar_wait, .tma_load = cpu_tma_load, .tma_store = cpu_tma_store,
 	.bulk_load = cpu_bulk_load, .bulk_store = cpu_bulk_store, .bulk_commit = cpu_bulk_commit, .bulk_wait = cpu_bulk_wait,
 	.cp_async = cpu_cp_async, .cp_async_commit = cpu_cp_async_commit, .cp_async_wait = cpu_cp_async_wait, .fence_async = cpu_fence_async,

@@ -95,15 +95,21 @@ static void nv_mbar_arrive(Lower *L, V bar, V bytes)
 		ptx(L, "mbarrier.arrive.shared::cta.b64 _, [$0];", "r,~{memory}", NULL, (V[]){ word_address(L, bar) }, 1);
 }
 
+static void nv_mbar_arrive_at(Lower *L, V bar, V rank)
+{
+	ptx(L, "{\n\t.reg .b32 there;\n\tmapa.shared::cluster.u32 there, $0, $1;\n\tmbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n\t}",
+	    "r,r,~{memory}", NULL, (V[]){ word_address(L, bar), rank }, 2);
+}
+
 static void nv_mbar_expect(Lower *L, V bar, V bytes)
 {
 	ptx(L, "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$0], $1;", "r,r,~{memory}", NULL, (V[]){ word_address(L, bar), bytes }, 2);
 }
 
 /* The loop is inside the asm: neither LLVM nor ptxas may unroll it. */
-static void nv_mbar_wait(Lower *L, V bar, V parity)
+static void nv_mbar_wait(Lower *L, V bar, V parity, bool peers)
 {
-	ptx(L, "{\n\t.reg .pred done;\n\tagain:\n\tmbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n\t@done bra ready;\n\tbra again;\n\tready:\n\t}",
+	ptx(L, arena_printf(L->arena, "{\n\t.reg .pred done;\n\tagain:\n\tmbarrier.try_wait.parity%s.shared::cta.b64 done, [$0], $1;\n\t@done bra ready;\n\tbra again;\n\tready:\n\t}", peers ? ".acquire.cluster" : ""),
 	    "r,r,~{memory}", NULL, (V[]){ word_address(L, bar), parity }, 2);
 }
 
@@ -116,19 +122,21 @@ static int put_list(char *s, int a, int n)
 	return len + sprintf(s + len, "}");
 }
 
-static void nv_tma_load(Lower *L, V map, int rank, V dst, V bar, V *coord)
+static void nv_tma_load(Lower *L, V map, int rank, V dst, V bar, V *coord, unsigned ctas)
 {
-	char text[256], cons[64] = "r,l,r";
-	int n = sprintf(text, "cp.async.bulk.tensor.%dd.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1, ", rank);
+	char text[320], cons[64] = "r,l,r";
+	int n = sprintf(text, "cp.async.bulk.tensor.%dd.shared::cluster.global.mbarrier::complete_tx::bytes%s [$0], [$1, ", rank,
+	                ctas ? ".multicast::cluster" : "");
 	n += put_list(text + n, 3, rank);
-	sprintf(text + n, "], [$2];");
-	V args[8] = { word_address(L, dst), LLVMBuildPtrToInt(L->b, map, L->i64, ""), word_address(L, bar) };
+	sprintf(text + n, ctas ? "], [$2], $%d;" : "], [$2];", 3 + rank);
+	V args[9] = { word_address(L, dst), LLVMBuildPtrToInt(L->b, map, L->i64, ""), word_address(L, bar) };
 	for (int i = 0; i < rank; i++) {
 		args[3 + i] = coord[i];
 		strcat(cons, ",r");
 	}
-	strcat(cons, ",~{memory}");
-	ptx(L, text, cons, NULL, args, (unsigned)(3 + rank));
+	args[3 + rank] = LLVMConstInt(L->i16, ctas, 0);
+	strcat(cons, ctas ? ",h,~{memory}" : ",~{memory}");
+	ptx(L, text, cons, NULL, args, (unsigned)(3 + rank + (ctas != 0)));
 }
 
 static void nv_tma_store(Lower *L, V map, int rank, V src, V *coord, bool add)
@@ -328,9 +336,10 @@ static void nv_mma_sync(Lower *L, V d[4], V *a, V *b, unsigned kind)
 static void nv_grid_wait(Lower *L) { ptx(L, "griddepcontrol.wait;", "~{memory}", NULL, NULL, 0); }
 static void nv_grid_launch(Lower *L) { ptx(L, "griddepcontrol.launch_dependents;", "~{memory}", NULL, NULL, 0); }
 
+/* Not .aligned: at a kernel's end the lanes of a warp may come apart. */
 static void nv_cluster_sync(Lower *L)
 {
-	ptx(L, "barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;", "~{memory}", NULL, NULL, 0);
+	ptx(L, "barrier.cluster.arrive;\n\tbarrier.cluster.wait;", "~{memory}", NULL, NULL, 0);
 }
 
 static V nv_timer(Lower *L) { return ptx(L, "mov.u64 $0, %globaltimer;", "=l,~{memory}", L->i64, NULL, 0); }
@@ -393,7 +402,7 @@ const TargetOps target_nvptx = {
 	.triple = "nvptx64-nvidia-cuda", .features = "+ptx87", .processor = nv_processor,
 	.thread = nv_thread, .block_idx = nv_block_idx, .grid_dim = nv_grid_dim, .cluster_rank = nv_cluster_rank, .uniform = nv_uniform,
 	.math = nv_math, .div_f32 = nv_div, .enter_role = nv_enter_role, .setmaxnreg = nv_setmaxnreg, .shared_written = nv_shared_written,
-	.mbar_init = nv_mbar_init, .mbar_init_done = nv_mbar_init_done, .mbar_arrive = nv_mbar_arrive, .mbar_expect = nv_mbar_expect,
+	.mbar_init = nv_mbar_init, .mbar_init_done = nv_mbar_init_done, .mbar_arrive = nv_mbar_arrive, .mbar_arrive_at = nv_mbar_arrive_at, .mbar_expect = nv_mbar_expect,
 	.mbar_wait = nv_mbar_wait, .tma_load = nv_tma_load, .tma_store = nv_tma_store, .bulk_load = nv_bulk_load, .bulk_store = nv_bulk_store,
 	.bulk_commit = nv_bulk_commit, .bulk_wait = nv_bulk_wait, .cp_async = nv_cp_async, .cp_async_commit = nv_cp_async_commit,
 	.cp_async_wait = nv_cp_async_wait, .fence_async = nv_fence_async, .bar_sync = nv_bar_sync, .bar_arrive = nv_bar_arrive,

@@ -1,7 +1,8 @@
 /* bind_barriers - needs: {layout} of fragments.  Establishes: {count} of mbarriers;
  * {threads} and {id} of named barriers, {sync_id} of roles whose team
  * synchronises, {id} of sync; {bytes} and {expect} of loads, with the
- * announcement merged into the arrive that follows them. */
+ * announcement merged into the arrive that follows them; {peers} of mbarriers
+ * that other CTAs arrive at, and of kernels that have such or multicast. */
 #include "compiler/collective.h"
 #include "compiler/passes/pass.h"
 
@@ -86,6 +87,7 @@ typedef struct Uses {
 	Binder *b;
 	const Op *barrier;
 	const Op *wait, *arrive;
+	bool remote; /* some arrive says at which CTA's */
 } Uses;
 
 static void check_arriver(Binder *b, const Op *barrier, const Op *arrive)
@@ -108,20 +110,27 @@ static bool visit_use(Op *op, void *user)
 		u->wait = op;
 	if (mine && op->code == OP_ARRIVE) {
 		u->arrive = op;
+		u->remote |= op->nargs > 2;
 		check_arriver(u->b, u->barrier, op);
 	}
 	return op->code != OP_PARALLEL;
 }
 
+/* Where warps say at which CTA's barrier they arrive, those of every CTA of the cluster arrive at each. */
 static void bind_mbarrier(Binder *b, Op *bar)
 {
 	Uses u = { .b = b, .barrier = bar };
+	tir_walk(b->kernel->regions[0], visit_use, &u);
+	int64_t ctas = u.remote ? attr_int(b->kernel, "cluster", 1) : 1;
+	if (u.remote) {
+		attr_set_int(b->t, bar, "peers", 1);
+		attr_set_int(b->t, b->kernel, "peers", 1);
+	}
 	if (attr_get(bar, "from")) {
 		int64_t warps = warps_from(b, bar);
 		if (!attr_get(bar, "count"))
-			attr_set_int(b->t, bar, "count", warps);
+			attr_set_int(b->t, bar, "count", warps * ctas);
 	}
-	tir_walk(b->kernel->regions[0], visit_use, &u);
 	if (u.wait && !u.arrive) {
 		diag_error(b->t->diags, u.wait->loc, E_BARRIER, "`%s` is waited for, but nobody arrives at it", object_name(bar));
 		diag_note(b->t->diags, bar->loc, "`%s` is declared here", object_name(bar));
@@ -258,7 +267,7 @@ static bool same_phase(const Op *load, const Value *bar, const Value *use)
 static Op *closing_arrive(const Op *first)
 {
 	for (Op *op = first->next; op; op = op->next) {
-		if (op->code == OP_ARRIVE)
+		if (op->code == OP_ARRIVE && op->nargs == 2)
 			return op->args[0] == first->args[2] && same_value(first->args[3], op->args[1]) ? op : NULL;
 		if (!arrive_passes(op) || (same_phase(op, first->args[2], first->args[3]) && has_limit(op)))
 			return NULL;
@@ -284,8 +293,11 @@ static void announce_in_arrive(Binder *b, Op *first, Op *arrive)
 static void set_bytes(Binder *b, Op *load)
 {
 	TileRef tile = tile_ref(load->args[1]);
+	bool multicast = attr_int(load, "multicast", 0);
+	if (multicast)
+		attr_set_int(b->t, b->kernel, "peers", 1);
 	if (!has_limit(load)) /* with a limit, lowering decides at run time */
-		attr_set_int(b->t, load, "bytes", tile_bytes(&tile));
+		attr_set_int(b->t, load, "bytes", tile_bytes(&tile) * (multicast ? attr_int(b->kernel, "cluster", 1) : 1));
 	if (!attr_get(load, "expect"))
 		attr_set_int(b->t, load, "expect", 1);
 }

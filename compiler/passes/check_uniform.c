@@ -26,7 +26,7 @@ typedef struct Control { /* the conditions around a statement */
 typedef struct Checker {
 	Tir *t;
 	Varies *value;       /* by id; of a var: its contents */
-	const Op *team;
+	const Op *kernel, *team;
 	bool changed, report, ok;
 } Checker;
 
@@ -49,7 +49,7 @@ static const Need needs[] = {
 	{ OP_WGMMA_WAIT,  BY_CTA,     false, "`wgmma_wait`" },
 	{ OP_REDUCE,      BY_CTA,     false, "a reduction" },
 	{ OP_SCAN,        BY_CTA,     false, "a scan" },
-	{ OP_TMA_LOAD,    BY_CTA,     true,  "`tma_load`" },
+	{ OP_TMA_LOAD,    BY_CTA,     true,  "a TMA load" },
 	{ OP_TMA_STORE,   BY_CTA,     true,  "`tma_store`" },
 	{ OP_BULK_LOAD,   BY_CTA,     true,  "`bulk_load`" },
 	{ OP_BULK_STORE,  BY_CTA,     true,  "`bulk_store`" },
@@ -86,6 +86,8 @@ static bool need_of(const Op *op, Need *n)
 			n->most = BY_WARP;
 		if (op->code == OP_ARRIVE)
 			n->once = counted;
+		if (attr_int(op, "multicast", 0))
+			n->most = BY_NOTHING; /* each CTA of the cluster counts on the others' */
 		if ((op->code == OP_TMA_LOAD && op->nargs > 4) || (op->code == OP_TMA_STORE && op->nargs > 2))
 			n->once = false; /* the tail is copied by the team */
 		return true;
@@ -108,12 +110,27 @@ static Varies operands(const Checker *c, const Op *op)
 	return v;
 }
 
+static int64_t cluster_of(const Checker *c)
+{
+	return attr_int(c->kernel, "cluster", 1);
+}
+
+/* blockIdx.x / n with n a multiple of the cluster: CTAs of a cluster are neighbours along x. */
+static bool numbers_cluster(const Checker *c, const Op *div)
+{
+	int64_t n;
+	const Op *block = div->args[0]->def;
+	return block && block->code == OP_BLOCK_IDX && value_const_int(div->args[1], &n) && n > 0 && n % cluster_of(c) == 0;
+}
+
 static Varies result_of(const Checker *c, const Op *op)
 {
 	switch (op->code) {
 	case OP_THREAD: case OP_LANE: case OP_CLOCK: case OP_ATOMIC: case OP_PTX: return (Varies){ BY_THREAD, op };
 	case OP_WARP: return (Varies){ team_warps(c->team) > 1 ? BY_WARP : BY_NOTHING, op };
 	case OP_CLUSTER_RANK: return (Varies){ BY_CTA, op };
+	case OP_BLOCK_IDX: return (Varies){ cluster_of(c) > 1 && attr_int(op, "axis", 0) == 0 ? BY_CTA : BY_NOTHING, op };
+	case OP_DIV: return numbers_cluster(c, op) ? (Varies){ 0 } : operands(c, op);
 	default: return operands(c, op);
 	}
 }
@@ -142,6 +159,8 @@ static void note_origin(Checker *c, Varies v)
 	static const char *const differs[] = { "", "from CTA to CTA", "from warp to warp", "from thread to thread" };
 	if (v.from->code == OP_ONCE)
 		diag_note(c->t->diags, v.from->loc, "only one thread does what `once` says");
+	else if (v.from->code == OP_BLOCK_IDX)
+		diag_note(c->t->diags, v.from->loc, "`blockIdx.x` differs %s of the cluster", differs[v.by]);
 	else
 		diag_note(c->t->diags, v.from->loc, "%s%s differs %s", v.from->code == OP_ATOMIC ? "the old value of an " : "",
 			v.from->code == OP_ATOMIC ? "atomic" : arena_printf(c->t->arena, "`%s()`", op_info(v.from->code)->text), differs[v.by]);
@@ -176,13 +195,17 @@ static void report_index(Checker *c, const Op *op, const Need *n, Varies v)
 
 /* ---- statements ---- */
 
-/* What chooses where op acts: use numbers, starts of views, limits; not the value of a fill. */
+/* What chooses where op acts: use numbers, starts of views, limits; not the value of a fill, nor the part of a tile that
+ * one CTA of a cluster brings. */
 static Varies indices_of(const Checker *c, const Op *op)
 {
 	Varies v = { 0 };
-	for (int i = 0; i < op->nargs; i++)
-		if (op->code != OP_FILL || i != 1)
-			v = most(v, c->value[op->args[i]->id]);
+	for (int i = 0; i < op->nargs; i++) {
+		Varies arg = c->value[op->args[i]->id];
+		bool own_part = attr_int(op, "multicast", 0) && i < 2 && arg.by <= BY_CTA;
+		if (!own_part && (op->code != OP_FILL || i != 1))
+			v = most(v, arg);
+	}
 	return v;
 }
 
@@ -262,7 +285,7 @@ bool pass_check_uniform(Tir *t)
 	Checker c = { .t = t, .value = ARENA_ARRAY(t->arena, Varies, t->next_id + 1), .ok = true };
 	for (const Op *k = t->first; k; k = k->next) {
 		memset(c.value, 0, (t->next_id + 1) * sizeof(Varies));
-		c.team = k;
+		c.kernel = c.team = k;
 		c.report = false;
 		do {
 			c.changed = false;

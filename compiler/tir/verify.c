@@ -595,7 +595,10 @@ static void check_barrier_use(Verifier *v, const Op *op)
 {
 	switch (op->code) {
 	case OP_WAIT_PARITY: need_int(v, op, 2); /* fall through */
-	case OP_ARRIVE: case OP_WAIT: need_kind(v, op, 0, TY_MBARRIER); need_int(v, op, 1); break;
+	case OP_ARRIVE:
+		if (op->nargs > 2)
+			need_int(v, op, 2); /* fall through */
+	case OP_WAIT: need_kind(v, op, 0, TY_MBARRIER); need_int(v, op, 1); break;
 	default:
 		if (op->nargs)
 			need_kind(v, op, 0, TY_BARRIER);

@@ -13,7 +13,7 @@ static void finish_load(Worker *k, uint32_t i)
 	Load l = k->loads[i];
 
 	k->loads[i] = k->loads[--k->nloads];
-	mbarrier_complete_tx(l.issuer->cta, l.bar, l.x.bytes, l.issuer, l.line);
+	mbarrier_complete_tx(l.cta, l.bar, l.x.bytes, l.issuer, l.line);
 }
 
 void async_step(Worker *k)
@@ -23,24 +23,25 @@ void async_step(Worker *k)
 	uint32_t left = l->x.rows - l->done;
 	uint32_t rows = left > 1 && random_below(k, 2) ? 1 + random_below(k, left) : left;
 
-	transfer_load(&l->x, l->issuer->cta, l->done, rows);
+	transfer_load(&l->x, l->cta, l->done, rows);
 	l->done += rows;
 	if (l->done == l->x.rows)
 		finish_load(k, i);
 }
 
-static void issue_load(Thread *t, const Transfer *x, uint32_t bar, uint32_t line)
+/* Into shared memory of CTA c, which has the barrier. */
+static void issue_load(Thread *t, Cta *c, const Transfer *x, uint32_t bar, uint32_t line)
 {
-	Worker *k = t->cta->worker;
-	Mbarrier *b = mbarrier_at(t, bar, line);
+	Worker *k = c->worker;
+	Mbarrier *b = mbarrier_at(t, c, bar, line);
 
 	if (x->bytes == 0)
 		return;
 	/* from now on the bytes may be anything */
-	memset(t->cta->smem + x->smem, POISON, x->bytes);
-	proxy_overwritten(t->cta, x->smem, x->bytes);
+	memset(c->smem + x->smem, POISON, x->bytes);
+	proxy_overwritten(c, x->smem, x->bytes);
 	k->loads = grow(k->loads, k->nloads, &k->loads_size, sizeof *k->loads);
-	k->loads[k->nloads++] = (Load){ .x = *x, .issuer = t, .bar = b, .line = line };
+	k->loads[k->nloads++] = (Load){ .x = *x, .issuer = t, .cta = c, .bar = b, .line = line };
 	b->loads++;
 }
 
@@ -49,7 +50,19 @@ void tilecpu_tma_load(TileCpuThread *t, const TileCpuTensorMap *map, uint32_t ds
 	Transfer x;
 
 	transfer_box(thread_of(t), &x, map, dst, coord, line);
-	issue_load(thread_of(t), &x, bar, line);
+	issue_load(thread_of(t), thread_of(t)->cta, &x, bar, line);
+}
+
+void tilecpu_tma_multicast(TileCpuThread *t, const TileCpuTensorMap *map, uint32_t dst, uint32_t bar, const int32_t *coord, uint32_t ctas,
+	uint32_t line)
+{
+	Worker *k = thread_of(t)->cta->worker;
+	Transfer x;
+
+	transfer_box(thread_of(t), &x, map, dst, coord, line);
+	for (uint32_t i = 0; i < k->nctas; i++)
+		if (ctas >> i & 1)
+			issue_load(thread_of(t), &k->ctas[i], &x, bar, line);
 }
 
 void tilecpu_bulk_load(TileCpuThread *t, uint32_t dst, const void *src, uint32_t bytes, uint32_t bar, uint32_t line)
@@ -57,7 +70,7 @@ void tilecpu_bulk_load(TileCpuThread *t, uint32_t dst, const void *src, uint32_t
 	Transfer x;
 
 	transfer_plain(thread_of(t), &x, src, dst, bytes, line);
-	issue_load(thread_of(t), &x, bar, line);
+	issue_load(thread_of(t), thread_of(t)->cta, &x, bar, line);
 }
 
 /* ---- stores ---- */

@@ -44,11 +44,15 @@ enum { TILE_CPU_BF16, TILE_CPU_F16, TILE_CPU_TF32 };
 	CPU(tilecpu_shared_written, void, (TileCpuThread *t, uint32_t offset, uint32_t bytes, uint32_t line)) \
 	CPU(tilecpu_mbar_init, void, (TileCpuThread *t, uint32_t bar, uint32_t count)) \
 	CPU(tilecpu_mbar_arrive, void, (TileCpuThread *t, uint32_t bar, uint32_t line)) \
+	/* at the same barrier of the CTA of that rank in the cluster */ \
+	CPU(tilecpu_mbar_arrive_at, void, (TileCpuThread *t, uint32_t bar, uint32_t rank, uint32_t line)) \
 	CPU(tilecpu_mbar_expect_tx, void, (TileCpuThread *t, uint32_t bar, uint32_t bytes, uint32_t line)) \
 	CPU(tilecpu_mbar_arrive_expect_tx, void, (TileCpuThread *t, uint32_t bar, uint32_t bytes, uint32_t line)) \
 	CPU(tilecpu_mbar_wait, void, (TileCpuThread *t, uint32_t bar, uint32_t parity, uint32_t line)) \
 	/* boxes between global and shared memory; coord: rank entries, innermost first */ \
 	CPU(tilecpu_tma_load, void, (TileCpuThread *t, const TileCpuTensorMap *map, uint32_t dst, uint32_t bar, const int32_t *coord, uint32_t line)) \
+	/* into the CTAs of the cluster whose bit is set, each at its own barrier */ \
+	CPU(tilecpu_tma_multicast, void, (TileCpuThread *t, const TileCpuTensorMap *map, uint32_t dst, uint32_t bar, const int32_t *coord, uint32_t ctas, uint32_t line)) \
 	CPU(tilecpu_tma_store, void, (TileCpuThread *t, const TileCpuTensorMap *map, uint32_t src, const int32_t *coord, uint32_t reduce_add, uint32_t line)) \
 	CPU(tilecpu_bulk_load, void, (TileCpuThread *t, uint32_t dst, const void *src, uint32_t bytes, uint32_t bar, uint32_t line)) \
 	CPU(tilecpu_bulk_store, void, (TileCpuThread *t, void *dst, uint32_t src, uint32_t bytes, uint32_t line)) \

@@ -63,6 +63,7 @@ typedef struct Mbarrier Mbarrier;
 typedef struct Load {
 	Transfer x;
 	Thread *issuer;
+	Cta *cta; /* where it goes */
 	Mbarrier *bar;
 	uint32_t done; /* rows */
 	uint32_t line;
@@ -247,7 +248,8 @@ void proxy_check(Thread *t, const char *what, uint32_t offset, uint32_t bytes, u
 
 /* ---- mbarrier.c ---- */
 
-Mbarrier *mbarrier_at(Thread *t, uint32_t offset, uint32_t line);
+/* Of CTA c; errors are t's. */
+Mbarrier *mbarrier_at(Thread *t, const Cta *c, uint32_t offset, uint32_t line);
 void mbarrier_complete_tx(Cta *c, Mbarrier *b, uint32_t bytes, const Thread *issuer, uint32_t line);
 
 /* ---- barrier.c ---- */

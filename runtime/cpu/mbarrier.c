@@ -5,9 +5,8 @@
 
 enum { MAX_TX = (1 << 20) - 1 };
 
-Mbarrier *mbarrier_at(Thread *t, uint32_t offset, uint32_t line)
+Mbarrier *mbarrier_at(Thread *t, const Cta *c, uint32_t offset, uint32_t line)
 {
-	Cta *c = t->cta;
 	uint32_t i;
 
 	check_shared(t, "mbarrier", offset, 8, 8, line);
@@ -85,15 +84,16 @@ static void settle(Cta *c, Mbarrier *b, Thread *by, uint32_t line)
 	release_waiters(b);
 }
 
-static void arrive(Thread *t, Mbarrier *b, uint32_t line)
+static void arrive(Thread *t, Cta *c, Mbarrier *b, uint32_t line)
 {
 	if (!b->pending)
 		report_fail(t, line, "too many arrivals on mbarrier +%u: phase %u has had all %u (the last at line %u) and waits for %lld bytes",
 			b->offset, b->phase, b->count, b->last_line, (long long)b->tx);
-	sync_release(t, &b->sync);
+	if (c == t->cta) /* what is released is known of warps of one CTA */
+		sync_release(t, &b->sync);
 	b->pending--;
 	b->last_line = line;
-	settle(t->cta, b, t, line);
+	settle(c, b, t, line);
 }
 
 static void expect(Thread *t, Mbarrier *b, uint32_t bytes, uint32_t line)
@@ -116,13 +116,23 @@ void tilecpu_mbar_arrive(TileCpuThread *t, uint32_t bar, uint32_t line)
 {
 	Thread *self = thread_of(t);
 
-	arrive(self, mbarrier_at(self, bar, line), line);
+	arrive(self, self->cta, mbarrier_at(self, self->cta, bar, line), line);
+}
+
+void tilecpu_mbar_arrive_at(TileCpuThread *t, uint32_t bar, uint32_t rank, uint32_t line)
+{
+	Thread *self = thread_of(t);
+	Worker *k = self->cta->worker;
+
+	if (rank >= k->nctas)
+		report_fail(self, line, "arrives at CTA %u of a cluster of %u", rank, k->nctas);
+	arrive(self, &k->ctas[rank], mbarrier_at(self, &k->ctas[rank], bar, line), line);
 }
 
 void tilecpu_mbar_expect_tx(TileCpuThread *t, uint32_t bar, uint32_t bytes, uint32_t line)
 {
 	Thread *self = thread_of(t);
-	Mbarrier *b = mbarrier_at(self, bar, line);
+	Mbarrier *b = mbarrier_at(self, self->cta, bar, line);
 
 	expect(self, b, bytes, line);
 	settle(self->cta, b, self, line);
@@ -131,16 +141,16 @@ void tilecpu_mbar_expect_tx(TileCpuThread *t, uint32_t bar, uint32_t bytes, uint
 void tilecpu_mbar_arrive_expect_tx(TileCpuThread *t, uint32_t bar, uint32_t bytes, uint32_t line)
 {
 	Thread *self = thread_of(t);
-	Mbarrier *b = mbarrier_at(self, bar, line);
+	Mbarrier *b = mbarrier_at(self, self->cta, bar, line);
 
 	expect(self, b, bytes, line);
-	arrive(self, b, line);
+	arrive(self, self->cta, b, line);
 }
 
 void tilecpu_mbar_wait(TileCpuThread *t, uint32_t bar, uint32_t parity, uint32_t line)
 {
 	Thread *self = thread_of(t);
-	Mbarrier *b = mbarrier_at(self, bar, line);
+	Mbarrier *b = mbarrier_at(self, self->cta, bar, line);
 
 	if ((b->phase & 1) == (parity & 1)) {
 		self->wait = WAIT_MBARRIER;

@@ -123,7 +123,7 @@ static bool same_state(const Thread *a, const Thread *b)
 
 static void add_mbarrier(Text *x, Thread *t)
 {
-	const Mbarrier *b = mbarrier_at(t, t->wait_object, t->wait_line);
+	const Mbarrier *b = mbarrier_at(t, t->cta, t->wait_object, t->wait_line);
 
 	add(x, "waits for mbarrier +%u, parity %u: phase %u lacks %u of %u arrivals", b->offset, t->wait_parity, b->phase, b->pending, b->count);
 	if (b->tx)
