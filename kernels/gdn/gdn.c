@@ -288,12 +288,11 @@ static tilert_status check_arguments(const char *who, const tilekern_gdn *gdn, c
 		return s;
 	bool tokens = p->tokens > 0, raw = tokens && (p->options & TILEKERN_GDN_RAW_GATE) != 0;
 	unsigned gate = (unsigned)tilert_dtype_size(p->gate_dtype), beta = (unsigned)tilert_dtype_size(p->beta_dtype);
-	unsigned state = (unsigned)tilert_dtype_size(p->state_dtype);
 	const CallPointer pointers[] = {
 		{ "q", p->q, 16, tokens }, { "k", p->k, 16, tokens }, { "v", p->v, 16, tokens }, { "g", p->g, gate, tokens },
 		{ "beta", p->beta, beta, tokens }, { "o", p->o, 16, tokens }, { "a_log", p->a_log, 4, raw }, { "dt_bias", p->dt_bias, 4, false },
-		{ "cu_seqlens", p->cu_seqlens, (unsigned)tilert_dtype_size(p->seqlens_dtype), false }, { "initial_state", p->initial_state, state, false },
-		{ "final_state", p->final_state, state, false }, { "workspace", p->workspace, ALIGN, tokens }, { "states", p->states, 16, false }, { "u", p->u, 16, false },
+		{ "cu_seqlens", p->cu_seqlens, (unsigned)tilert_dtype_size(p->seqlens_dtype), false }, { "initial_state", p->initial_state, 16, false },
+		{ "final_state", p->final_state, 16, false }, { "workspace", p->workspace, ALIGN, tokens }, { "states", p->states, 16, false }, { "u", p->u, 16, false },
 		{ "records", p->records, ALIGN, false },
 	};
 	s = call_check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);

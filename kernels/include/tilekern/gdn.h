@@ -74,7 +74,7 @@ typedef struct tilekern_gdn_params {
 	/** 0, or [sequences + 1] token offsets on the device, ascending from 0; batch is 1 and `tokens` the capacity: the last offset may
 	 *  be less (nothing is read or written after it).  They are read when the kernels run: a captured launch may be replayed with others. */
 	tilert_ptr cu_seqlens;
-	tilert_ptr initial_state;          /**< state_dtype [sequences][value_heads][key_dim][value_dim]; 0: zeros */
+	tilert_ptr initial_state;          /**< state_dtype [sequences][value_heads][key_dim][value_dim], at a multiple of 16; 0: zeros */
 	tilert_ptr o;                      /**< [batch][tokens][value_heads][value_dim], written; at a multiple of 16 bytes */
 	tilert_ptr final_state;            /**< as initial_state, written; 0: not wanted.  Not the initial state's memory */
 	/** What a backward pass, or a cache of prefixes, may want; 0: not wanted.  key_dim is at most 128 then (for states and u).

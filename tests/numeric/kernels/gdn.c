@@ -1,5 +1,6 @@
 /* gdn.c - the GDN forward against its recurrence, over everything that tilekern/gdn.h allows. */
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -237,7 +238,7 @@ static void run_continued(const void *row)
 	rest.initial_state = whole.final_state;
 	Buffer first = r->ht;
 	r->ht = buffer_poisoned(first.bytes);
-	rest.final_state = r->ht.p;
+	rest.final_state += r->ht.p - first.p;
 	if (r->row.lengths)
 		fail_msg("not for packed sequences");
 	const GdnTensor *tensors[] = { &r->q, &r->k, &r->v, &r->o, &r->g, &r->beta };
@@ -364,7 +365,7 @@ static void run_refusals(const void *row)
 	REFUSED(p.o += 8, "o is at", "16");
 	REFUSED(p.g += 1, "g is at", "4");
 	REFUSED(p.workspace += 64, "workspace is at", "256");
-	REFUSED(p.final_state += 1, "final_state is at");
+	REFUSED(p.final_state += 4, "final_state is at", "16");
 	REFUSED(p.initial_state = p.final_state, "initial_state", "final_state");
 	REFUSED((p.q_strides = r->q.strides, p.q_strides.token += 4), "of q", "stride", "16");
 	REFUSED((p.o_strides = r->o.strides, p.o_strides.head = 3), "of o", "stride", "16");
@@ -590,6 +591,62 @@ static void add_gates(Table *t)
 static int64_t pick(Random *r, int64_t n) { return (int64_t)(random_bits(r) >> 33) % n; }
 static bool toss(Random *r) { return pick(r, 2); }
 
+/* Calls without sequences or heads succeed and write nothing. */
+static void run_nothing(const void *row)
+{
+	GdnRun *r = gdn_run_make(row);
+	tilekern_gdn_params p[] = { r->p, r->p, r->p };
+	p[0].batch = 0;
+	p[1].qk_heads = p[1].value_heads = 0;
+	p[2].batch = 1;
+	p[2].cu_seqlens = r->a_log.p;
+	p[2].sequences = 0;
+	for (size_t i = 0; i < sizeof p / sizeof p[0]; i++) {
+		GDN_OK(tilekern_gdn_forward(r->gdn, &p[i], NULL));
+		OK(tilert_stream_sync(numeric_device(), NULL));
+		int64_t tokens = r->offsets[r->sequences];
+		for (int64_t n = 0; n <= r->sequences; n++)
+			r->offsets[n] = 0;
+		free(gdn_run_output(r)); /* looks for writes */
+		r->offsets[r->sequences] = tokens;
+	}
+	gdn_run_free(r);
+}
+
+typedef struct Caller { GdnRun *run; tilekern_gdn *gdn; tilert_status status; } Caller;
+
+static void *call_from_thread(void *user)
+{
+	Caller *c = user;
+	c->status = tilekern_gdn_forward(c->gdn, &c->run->p, NULL);
+	return NULL;
+}
+
+/* One tilekern_gdn, several threads: kernels are loaded once, and right. */
+static void run_threads(const void *row)
+{
+	enum { THREADS = 4 };
+	Caller callers[THREADS];
+	pthread_t threads[THREADS];
+	for (int i = 0; i < THREADS; i++) {
+		GdnRow one = *(const GdnRow *)row;
+		one.in.fp16 = i % 2;
+		one.in.seed = (uint64_t)i;
+		callers[i].run = gdn_run_make(&one);
+		callers[i].gdn = callers[0].run->gdn;
+	}
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, call_from_thread, &callers[i]), 0);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	OK(tilert_stream_sync(numeric_device(), NULL));
+	for (int i = THREADS - 1; i >= 0; i--) {
+		assert_int_equal(callers[i].status, TILERT_OK);
+		check_result(callers[i].run);
+		gdn_run_free(callers[i].run);
+	}
+}
+
 /* Anything that the interface allows. */
 static GdnRow random_row(Random *r, int *lengths)
 {
@@ -621,6 +678,7 @@ static GdnRow random_row(Random *r, int *lengths)
 		row.in.tokens = 0;
 		row.in.batch = 1;
 	}
+	row.save = row.in.key_dim <= 128 && pick(r, 4) == 0;
 	/* Not about accuracy: few channels and positive keys cost some. */
 	row.overall = row.in.fp16 ? 0.006 : 0.03;
 	row.chunk = 1; /* where all has decayed fp16 is subnormal */
@@ -671,6 +729,11 @@ size_t gdn_cases(NumericCase *out)
 		{ "continues_from_a_state", run_continued, { .in = { .tokens = 150, .qk_heads = 1, .value_heads = 2, .seed = 9 }, .states = GDN_FINAL } },
 		{ "continues_from_a_state_fp16_v_first", run_continued, { .in = { .tokens = 150, .fp16 = true, .seed = 10 }, .states = GDN_FINAL,
 			.state_v_first = true, .strided = true } },
+		{ "nothing_to_do", run_nothing, { .in = { .batch = 2, .tokens = 3, .qk_heads = 1, .value_heads = 2 }, .states = GDN_BOTH } },
+		{ "from_several_threads", run_threads, { .in = { .tokens = 100, .qk_heads = 1, .value_heads = 2 }, .states = GDN_BOTH } },
+		{ "without_tokens_strided", run_forward, { .in = { .batch = 2, .value_heads = 2 }, .strided = true, .states = GDN_BOTH } },
+		{ "without_tokens_k40_v8_bf16", run_forward, { .in = { .key_dim = 40, .value_dim = 8 }, .strided = true, .state_bf16 = true, .states = GDN_BOTH } },
+		{ "strided_bf16_states", run_forward, { .in = { .tokens = 65, .value_heads = 2 }, .strided = true, .state_bf16 = true, .states = GDN_BOTH } },
 		{ "random_arguments", run_random, { .states = GDN_NO_STATES } },
 		{ "refuses_wrong_arguments", run_refusals, { .in = { .batch = 2, .tokens = 3, .qk_heads = 2, .value_heads = 4, .seed = 11 }, .states = GDN_BOTH } },
 	};

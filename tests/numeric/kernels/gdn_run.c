@@ -20,7 +20,7 @@ static GdnTensor tensor(const GdnRow *row, int64_t heads, int64_t width, tilert_
 	t.strides.head = width + gap;
 	t.strides.token = heads * t.strides.head + 3 * gap;
 	t.strides.batch = t.tokens * t.strides.token + 5 * gap;
-	t.first = 2 * gap;
+	t.first = width == 1 ? gap : 2 * gap; /* one element: gates need no more than their own alignment */
 	return t;
 }
 
@@ -85,16 +85,21 @@ static int64_t state_index(const GdnRow *row, int64_t i)
 	return row->state_v_first ? i / (K * V) * (K * V) + j * K + d : i;
 }
 
+/* Strided calls have states 16 bytes into their buffers: no kernel may count on more. */
+static int64_t state_shift(const GdnRow *row) { return !row->strided ? 0 : row->state_bf16 ? 8 : 4; }
+
 static Buffer upload_state(const GdnRun *r)
 {
 	int64_t n = r->sequences * gdn_run_state(r);
 	size_t size = r->row.state_bf16 ? 2 : 4;
-	unsigned char *laid = memory((size_t)n * size);
+	int64_t shift = state_shift(&r->row);
+	unsigned char *laid = memory((size_t)(n + shift) * size);
+	memset(laid, 0xff, (size_t)(n + shift) * size);
 	for (int64_t i = 0; i < n; i++) {
 		const void *from = r->row.state_bf16 ? (const void *)(r->in.initial16 + i) : (const void *)(r->in.initial + i);
-		memcpy(laid + (size_t)state_index(&r->row, i) * size, from, size);
+		memcpy(laid + (size_t)(shift + state_index(&r->row, i)) * size, from, size);
 	}
-	Buffer b = buffer_of(laid, (size_t)n * size);
+	Buffer b = buffer_of(laid, (size_t)(n + shift) * size);
 	free(laid);
 	return b;
 }
@@ -107,7 +112,7 @@ float *gdn_run_final(GdnRun *r)
 	void *laid = buffer_take(r->ht);
 	float *out = memory((size_t)n * sizeof *out);
 	for (int64_t i = 0; i < n; i++)
-		out[i] = as_float(r->p.state_dtype, laid, state_index(&r->row, i));
+		out[i] = as_float(r->p.state_dtype, laid, state_shift(&r->row) + state_index(&r->row, i));
 	free(laid);
 	return out;
 }
@@ -207,7 +212,7 @@ static void make_buffers(GdnRun *r)
 	if (s->with_initial)
 		r->h0 = upload_state(r);
 	if (r->row.states == GDN_FINAL || r->row.states == GDN_BOTH)
-		r->ht = buffer_poisoned((size_t)(r->sequences * gdn_run_state(r)) * (r->row.state_bf16 ? 2 : 4));
+		r->ht = buffer_poisoned((size_t)(r->sequences * gdn_run_state(r) + state_shift(&r->row)) * (r->row.state_bf16 ? 2 : 4));
 }
 
 static tilert_ptr address(const GdnTensor *t)
@@ -262,8 +267,9 @@ static void fill_params(GdnRun *r)
 	p->a_log = r->row.options & TILEKERN_GDN_RAW_GATE ? r->a_log.p : 0;
 	p->dt_bias = r->row.options & TILEKERN_GDN_RAW_GATE && !r->row.without_dt_bias ? r->dt_bias.p : 0;
 	p->cu_seqlens = r->cu.p;
-	p->initial_state = r->h0.p;
-	p->final_state = r->ht.p;
+	tilert_ptr shift = (tilert_ptr)((size_t)state_shift(&r->row) * tilert_dtype_size(p->state_dtype));
+	p->initial_state = r->h0.p ? r->h0.p + shift : 0;
+	p->final_state = r->ht.p ? r->ht.p + shift : 0;
 	if (r->row.strided) {
 		p->q_strides = r->q.strides;
 		p->k_strides = r->k.strides;
@@ -285,7 +291,7 @@ GdnRun *gdn_run_make(const GdnRow *row)
 	fill_params(r);
 	make_saved(r);
 	if (numeric_on_cpu())
-		OK(tilert_cpu_configure(numeric_device(), 1, row->processors));
+		OK(tilert_cpu_configure(numeric_device(), row->in.seed, row->processors));
 	GDN_OK(tilekern_gdn_open(numeric_device(), &r->gdn));
 	GDN_OK(tilekern_gdn_workspace_bytes(r->gdn, &r->p, &r->p.workspace_bytes));
 	r->workspace = buffer_poisoned(r->p.workspace_bytes);
