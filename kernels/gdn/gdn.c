@@ -11,7 +11,7 @@
 #include "modules.h" /* generated: the modules as arrays */
 
 enum { CHUNK = 64, RECORD_BYTES = 13312, MAX_DIM = 256, MAX_GROUP = 4, K1_PER_SM = 4 };
-enum { ALIGN = 256 /* of the workspace's tensors */, WARM = 64, SHORTEST_PART = 4 }; /* chunks; WARM is units.tile's */
+enum { ALIGN = 256 /* of the workspace's tensors */, WARM = 64, SHORTEST_PART = 4, SHORT = 32 }; /* chunks; WARM is units.tile's */
 
 /* ---- Kernels: loaded when a call first needs them -------------------------------------------------------- */
 
@@ -33,6 +33,10 @@ enum { ALIGN = 256 /* of the workspace's tensors */, WARM = 64, SHORTEST_PART = 
 	VARIANT(K2_F16_128_2, gdn_k2_f16_128_2, gdn_k2) \
 	VARIANT(K2_BF16_256, gdn_k2_bf16_256, gdn_k2_wide) \
 	VARIANT(K2_F16_256, gdn_k2_f16_256, gdn_k2_wide) \
+	VARIANT(K2_BF16_64_PAIRS, gdn_k2_bf16_64_pairs, gdn_k2) \
+	VARIANT(K2_BF16_128_PAIRS, gdn_k2_bf16_128_pairs, gdn_k2) \
+	VARIANT(K2_F16_64_PAIRS, gdn_k2_f16_64_pairs, gdn_k2) \
+	VARIANT(K2_F16_128_PAIRS, gdn_k2_f16_128_pairs, gdn_k2) \
 	VARIANT(K2_BF16_64_SAVE, gdn_k2_bf16_64_save, gdn_k2) \
 	VARIANT(K2_BF16_128_SAVE, gdn_k2_bf16_128_save, gdn_k2) \
 	VARIANT(K2_F16_64_SAVE, gdn_k2_f16_64_save, gdn_k2) \
@@ -147,7 +151,9 @@ static int64_t key_tile(const tilekern_gdn_params *p) { return p->key_dim <= 64 
 typedef struct Plan {
 	int64_t part;        /* chunks of a unit (units.tile); 0: a unit is a sequence */
 	int64_t units;
-	bool narrow;         /* one state warpgroup, 64 columns of V, a CTA */
+	bool narrow;         /* one state warpgroup, 64 columns of V, a CTA ... */
+	bool pairs;          /* ... and two CTAs a multiprocessor */
+	int64_t active;      /* sequences scanned at once (k1.tile) */
 	bool joined;         /* units may need parts.tile and join.tile */
 	int warm;            /* chunks that a unit may be warmed up with */
 	float negligible;    /* log2 of what is left of a state that may be dropped */
@@ -178,7 +184,13 @@ static Plan plan_of(const tilekern_gdn *gdn, const tilekern_gdn_params *p)
 		l.joined = (longest - 1) / l.part * l.part > WARM;
 		l.warm = p->split == TILEKERN_GDN_SPLIT_EXACT && l.joined ? 0 : WARM;
 	}
-	l.narrow = p->value_dim <= 64 || saves(p) || l.units * p->value_heads * ceil_div(p->value_dim, 64) <= gdn->sm_count;
+	int64_t ctas = l.units * p->value_heads * ceil_div(p->value_dim, 64);
+	bool whole = ctas > gdn->sm_count && !saves(p);
+	l.pairs = whole && (p->value_dim <= 64 || chunks <= SHORT);
+	l.narrow = !whole || l.pairs;
+	/* Sequences that all have as many slots. */
+	int64_t at_once = lanes > 0 ? gdn->sm_count / (lanes / n) : 0;
+	l.active = n > 0 && slots(p) % n == 0 && at_once > 1 ? (at_once < n ? at_once : n) : 1;
 	lay_out(&l, p);
 	return l;
 }
@@ -371,6 +383,7 @@ static CallArgs all_arguments(const tilekern_gdn *gdn, const tilekern_gdn_params
 	call_integer(&a, "warm", l->warm);
 	call_float(&a, "negligible", (double)l->negligible);
 	call_integer(&a, "group", group_of(gdn, p));
+	call_integer(&a, "active", l->active);
 	call_integer(&a, "options", p->options);
 	call_float(&a, "scale", p->scale != 0 ? (double)p->scale : 1 / sqrt((double)p->key_dim));
 	return a;
@@ -386,15 +399,16 @@ static KernelId k1_of(const tilekern_gdn_params *p)
 
 static KernelId k2_of(const tilekern_gdn_params *p, const Plan *l)
 {
-	static const KernelId ids[2][2][2] = { /* f16, K > 64, narrow */
-		{ { K2_BF16_64_2, K2_BF16_64_1 }, { K2_BF16_128_2, K2_BF16_128_1 } }, { { K2_F16_64_2, K2_F16_64_1 }, { K2_F16_128_2, K2_F16_128_1 } },
+	static const KernelId ids[2][2][3] = { /* f16, K > 64, narrow + pairs */
+		{ { K2_BF16_64_2, K2_BF16_64_1, K2_BF16_64_PAIRS }, { K2_BF16_128_2, K2_BF16_128_1, K2_BF16_128_PAIRS } },
+		{ { K2_F16_64_2, K2_F16_64_1, K2_F16_64_PAIRS }, { K2_F16_128_2, K2_F16_128_1, K2_F16_128_PAIRS } },
 	};
 	static const KernelId saving[2][2] = { { K2_BF16_64_SAVE, K2_BF16_128_SAVE }, { K2_F16_64_SAVE, K2_F16_128_SAVE } };
 	if (saves(p))
 		return saving[p->dtype == TILERT_F16][p->key_dim > 64];
 	if (p->key_dim > 128)
 		return p->dtype == TILERT_F16 ? K2_F16_256 : K2_BF16_256;
-	return ids[p->dtype == TILERT_F16][p->key_dim > 64][l->narrow];
+	return ids[p->dtype == TILERT_F16][p->key_dim > 64][l->narrow + l->pairs];
 }
 
 static KernelId parts_of(const tilekern_gdn_params *p)
