@@ -107,6 +107,24 @@ static void test_cpu_without_code(void **state)
 	free(p);
 }
 
+static void test_cpu_has_as_many_processors_as_threads(void **state)
+{
+	tilert_device_info own, five, again;
+	tilert_device *d;
+
+	(void)state;
+	assert_int_equal(tilert_device_open("cpu", &d), TILERT_OK);
+	assert_int_equal(tilert_device_get_info(d, &own), TILERT_OK);
+	assert_int_equal(tilert_cpu_configure(d, 1, 5), TILERT_OK);
+	assert_int_equal(tilert_device_get_info(d, &five), TILERT_OK);
+	assert_int_equal(tilert_cpu_configure(d, 1, 0), TILERT_OK);
+	assert_int_equal(tilert_device_get_info(d, &again), TILERT_OK);
+	assert_int_equal(five.sm_count, 5);
+	assert_true(own.sm_count >= 1);
+	assert_int_equal(again.sm_count, own.sm_count);
+	tilert_device_close(d);
+}
+
 static void check_no_crash(const uint8_t *bytes, size_t size)
 {
 	Image im;
@@ -252,6 +270,7 @@ int main(void)
 		cmocka_unit_test(test_everything_is_read),
 		cmocka_unit_test(test_inspection_without_a_device),
 		cmocka_unit_test(test_cpu_without_code),
+		cmocka_unit_test(test_cpu_has_as_many_processors_as_threads),
 		cmocka_unit_test(test_truncations),
 		cmocka_unit_test(test_bit_flips),
 		cmocka_unit_test(test_random_damage),
