@@ -393,7 +393,7 @@ static void run_refusals(const void *row)
 static const int none[] = { 0, -1 }, empty_ones[] = { 0, 0, 0, -1 }, all_lengths[] = { 0, 1, 63, 64, 65, 200, 0, 2, -1 },
 	aligned[] = { 64, 128, 64, -1 }, around[] = { 65, 0, 0, 63, 1, 129, 0, -1 }, pair[] = { 70, 130, -1 }, two[] = { 0, 65, -1 },
 	few_long[] = { 1000, 0, 2000, 65, -1 }, one_long[] = { 0, 1, 65, 4700, 0, 200, -1 }, two_long[] = { 4500, 130, 4300, -1 },
-	eight[] = { 0, 1, 63, 64, 4700, 65, 0, 2, -1 };
+	long_short[] = { 4500, 65, -1 }, eight[] = { 0, 1, 63, 64, 4700, 65, 0, 2, -1 };
 static int tiny[301]; /* 0 .. 3 tokens each */
 
 static const GdnRow strides[] = {
@@ -542,7 +542,8 @@ static void add_shapes(Table *t)
 		GdnGates gates = (GdnGates)(i % 4);
 		bool fp16 = i >= 14, gate16 = i % 3 == 1, beta16 = i % 3 == 2 || i % 9 == 1;
 		rows[i] = (GdnRow){ .in = { .batch = 1 + i % 2, .tokens = tokens, .qk_heads = h[0], .value_heads = h[1], .key_dim = d, .value_dim = d,
-			.gates = gates, .fp16 = fp16, .gate16 = gate16, .beta16 = beta16, .seed = 100 + i }, .states = (GdnStates)((i + i / 7) % 4) };
+			.gates = gates, .fp16 = fp16, .gate16 = gate16, .beta16 = beta16, .seed = 100 + i }, .states = (GdnStates)((i + i / 7) % 4),
+			.processors = i % 3 ? 0 : 64 }; /* of 64, each has a CTA at most: another kernel than where there are more CTAs */
 		snprintf(name, sizeof name, "b%d_t%lld_h%lld_%lld_d%lld_%s_%s_g%s_b%s_s%d", (int)(1 + i % 2), (long long)tokens, (long long)h[0], (long long)h[1],
 			(long long)d, fp16 ? "fp16" : "bf16", gate_names[gates], gate16 ? "16" : "32", beta16 ? "16" : "32", (int)rows[i].states);
 		add(t, run_forward, &rows[i], name);
@@ -710,6 +711,24 @@ static void run_random(const void *unused)
 	}
 }
 
+/* Many heads and more than 32 chunks: 128 columns of V a CTA. */
+static void add_busy(Table *t)
+{
+	static GdnRow rows[] = {
+		{ .name = "busy_bf16", .in = { .tokens = 2150 }, .states = GDN_BOTH },
+		{ .name = "busy_fp16_d64_v136", .in = { .tokens = 2113, .key_dim = 64, .value_dim = 136, .fp16 = true }, .states = GDN_FINAL, .state_v_first = true },
+		{ .name = "busy_fp16_k96_v72", .in = { .tokens = 2200, .key_dim = 96, .value_dim = 72, .fp16 = true }, .strided = true, .states = GDN_BOTH },
+		{ .name = "busy_packed_v256", .in = { .value_dim = 256, .gates = GDN_GATES_MIXED }, .lengths = long_short, .spare = 30, .states = GDN_BOTH,
+			.state_bf16 = true },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		rows[i].processors = 1;
+		rows[i].in.qk_heads = numeric_on_cpu() ? 1 : rows[i].in.value_dim > 128 ? 24 : 36; /* a GPU has more to fill */
+		rows[i].in.value_heads = 2 * rows[i].in.qk_heads;
+		add(t, run_forward, &rows[i], rows[i].name);
+	}
+}
+
 size_t gdn_cases(NumericCase *out)
 {
 	static const struct { const char *name; void (*run)(const void *); GdnRow row; } more[] = {
@@ -750,6 +769,7 @@ size_t gdn_cases(NumericCase *out)
 	add_dims(&t);
 	add_states(&t);
 	add_gates(&t);
+	add_busy(&t);
 	ADD_ROWS(&t, strides);
 	ADD_ROWS(&t, packed);
 	ADD_ROWS(&t, options);
