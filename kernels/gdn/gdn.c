@@ -11,7 +11,7 @@
 #include "modules.h" /* generated: the modules as arrays */
 
 enum { CHUNK = 64, RECORD_BYTES = 13312, MAX_DIM = 256, MAX_GROUP = 4, K1_PER_SM = 4 };
-enum { ALIGN = 256 /* of the workspace's tensors */, WARM = 64, SHORTEST_PART = 4, SHORT = 32 }; /* chunks; WARM is units.tile's */
+enum { ALIGN = 256 /* of the workspace's tensors */, WARM = 64, SHORTEST_PART = 4, SHORT = 12 }; /* chunks; WARM is units.tile's */
 
 /* ---- Kernels: loaded when a call first needs them -------------------------------------------------------- */
 
@@ -186,7 +186,7 @@ static Plan plan_of(const tilekern_gdn *gdn, const tilekern_gdn_params *p)
 	}
 	int64_t ctas = l.units * p->value_heads * ceil_div(p->value_dim, 64);
 	bool whole = ctas > gdn->sm_count && !saves(p);
-	l.pairs = whole && (p->value_dim <= 64 || chunks <= SHORT);
+	l.pairs = whole && (p->value_dim <= 64 || (l.part > 0 ? l.part : chunks) <= SHORT);
 	l.narrow = !whole || l.pairs;
 	/* Sequences that all have as many slots. */
 	int64_t at_once = lanes > 0 ? gdn->sm_count / (lanes / n) : 0;
