@@ -153,6 +153,7 @@ typedef struct Plan {
 	int64_t units;
 	bool narrow;         /* one state warpgroup, 64 columns of V, a CTA ... */
 	bool pairs;          /* ... and two CTAs a multiprocessor */
+	int64_t ctas;        /* of k2, at most */
 	int64_t active;      /* sequences scanned at once (k1.tile) */
 	bool joined;         /* units may need parts.tile and join.tile */
 	int warm;            /* chunks that a unit may be warmed up with */
@@ -188,6 +189,8 @@ static Plan plan_of(const tilekern_gdn *gdn, const tilekern_gdn_params *p)
 	bool whole = ctas > gdn->sm_count && !saves(p);
 	l.pairs = whole && (p->value_dim <= 64 || (l.part > 0 ? l.part : chunks) <= SHORT);
 	l.narrow = !whole || l.pairs;
+	bool direct = p->key_dim == key_tile(p) && p->value_dim % (l.narrow ? 64 : 128) == 0 && (!p->final_state || p->state_dtype == TILERT_F32);
+	l.ctas = l.part == 0 && direct && !saves(p) ? gdn->sm_count * (l.pairs ? 2 : 1) : INT32_MAX;
 	/* Sequences that all have as many slots. */
 	int64_t at_once = lanes > 0 ? gdn->sm_count / (lanes / n) : 0;
 	l.active = n > 0 && slots(p) % n == 0 && at_once > 1 ? (at_once < n ? at_once : n) : 1;
@@ -380,6 +383,7 @@ static CallArgs all_arguments(const tilekern_gdn *gdn, const tilekern_gdn_params
 	call_dim(&a, "VP", v);
 	call_integer(&a, "tokens", p->tokens);
 	call_integer(&a, "part", l->part);
+	call_integer(&a, "ctas", l->ctas);
 	call_integer(&a, "warm", l->warm);
 	call_float(&a, "negligible", (double)l->negligible);
 	call_integer(&a, "group", group_of(gdn, p));

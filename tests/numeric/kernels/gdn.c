@@ -65,8 +65,8 @@ static void check_records(const GdnRun *r, double *beta, double *decay)
 				memcpy(&got_b, record + T, sizeof got_b);
 				for (int64_t i = t; i < end; i++)
 					d *= decay[i * HV + h];
-				float first = r->row.in.fp16 ? fp16_to_float(got_b) : bf16_to_float(got_b);
-				if (!(fabs((double)first - b) <= b * 0x1p-8) || !(fabs((double)got_d - d) <= 1e-4 * d + 1e-37))
+				float first = fp16_to_float(got_b);
+				if (!(fabs((double)first - b) <= b * 0x1p-10 + 0x1p-24) || !(fabs((double)got_d - d) <= 1e-4 * d + 1e-37))
 					fail_msg("record of sequence %lld, token %lld, head %lld: first beta %g, not %g; decay %g, not %g", (long long)s, (long long)t, (long long)h,
 						(double)first, b, (double)got_d, d);
 			}
