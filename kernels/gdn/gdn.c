@@ -11,7 +11,7 @@
 #include "modules.h" /* generated: the modules as arrays */
 
 enum { CHUNK = 64, RECORD_BYTES = 13312, MAX_DIM = 256, MAX_GROUP = 4, K1_PER_SM = 4 };
-enum { ALIGN = 256 /* of the workspace's tensors */, WARM = 64, SHORTEST_PART = 4, SHORT = 12 }; /* chunks; WARM is units.tile's */
+enum { ALIGN = 256 /* of the workspace's tensors */, WARM = 64, SHORTEST_PART = 4, SHORT = 12, PERSISTENT = 32 }; /* chunks; WARM is units.tile's */
 
 /* ---- Kernels: loaded when a call first needs them -------------------------------------------------------- */
 
@@ -153,7 +153,7 @@ typedef struct Plan {
 	int64_t units;
 	bool narrow;         /* one state warpgroup, 64 columns of V, a CTA ... */
 	bool pairs;          /* ... and two CTAs a multiprocessor */
-	int64_t ctas;        /* of k2, at most */
+	int64_t ctas;        /* of k2, at most: persistent for short sequences, long ones are better handed out as CTAs become free */
 	int64_t active;      /* sequences scanned at once (k1.tile) */
 	bool joined;         /* units may need parts.tile and join.tile */
 	int warm;            /* chunks that a unit may be warmed up with */
@@ -190,7 +190,7 @@ static Plan plan_of(const tilekern_gdn *gdn, const tilekern_gdn_params *p)
 	l.pairs = whole && (p->value_dim <= 64 || (l.part > 0 ? l.part : chunks) <= SHORT);
 	l.narrow = !whole || l.pairs;
 	bool direct = p->key_dim == key_tile(p) && p->value_dim % (l.narrow ? 64 : 128) == 0 && (!p->final_state || p->state_dtype == TILERT_F32);
-	l.ctas = l.part == 0 && direct && !saves(p) ? gdn->sm_count * (l.pairs ? 2 : 1) : INT32_MAX;
+	l.ctas = l.part == 0 && chunks <= PERSISTENT && direct && !saves(p) ? gdn->sm_count * (l.pairs ? 2 : 1) : INT32_MAX;
 	/* Sequences that all have as many slots. */
 	int64_t at_once = lanes > 0 ? gdn->sm_count / (lanes / n) : 0;
 	l.active = n > 0 && slots(p) % n == 0 && at_once > 1 ? (at_once < n ? at_once : n) : 1;
