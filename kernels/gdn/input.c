@@ -84,10 +84,12 @@ static void round_all(const GdnInputSpec *s, uint16_t *half, float *full, int64_
 	}
 }
 
+static float value_scale(const GdnInputSpec *s) { return s->value_scale != 0 ? s->value_scale : 1; }
+
 static void make_states(Random *r, GdnInput *in)
 {
 	for (int64_t i = 0; i < states(&in->spec); i++) {
-		in->initial[i] = 0.5f * random_normal(r);
+		in->initial[i] = 0.5f * value_scale(&in->spec) * random_normal(r);
 		in->initial16[i] = bf16_from_float(in->initial[i]);
 		if (in->spec.initial_bf16)
 			in->initial[i] = bf16_to_float(in->initial16[i]);
@@ -118,6 +120,8 @@ bool gdn_input_make(GdnInput *in, const GdnInputSpec *s)
 		make_row(&r, s->keys, true, axes + i % s->qk_heads * K, in->k + i * K, K);
 	}
 	fill(&r, in->v, gates * s->value_dim, s->keys == GDN_KEYS_POSITIVE);
+	for (int64_t i = 0; i < gates * s->value_dim; i++)
+		in->v[i] *= value_scale(s);
 	for (int64_t i = 0; i < gates; i++) {
 		in->g[i] = gate(&r, s->gates, i / s->value_heads, i % s->value_heads);
 		in->beta[i] = make_beta(&r, s->betas);

@@ -41,6 +41,7 @@ typedef struct GdnInputSpec {
 	bool fp16;          /* q, k, v (and gates16, beta16) are fp16 patterns; else bf16 */
 	bool gate16, beta16; /* rounded to that, too; else fp32 */
 	bool with_initial, initial_bf16;
+	float value_scale;  /* of v and the initial states; 0: 1 */
 	uint64_t seed;
 } GdnInputSpec;
 

@@ -47,7 +47,7 @@ static void check_empty_sequences(const GdnRun *r, const float *final)
 	}
 }
 
-/* A record has, among others, the decay of its chunk (float 192) and T, whose first element is the first beta (kernels/gdn/record.tile). */
+/* A record has, among others, the decay of its chunk (float 192) and T in fp16, whose first element is the first beta (kernels/gdn/record.tile). */
 static void check_records(const GdnRun *r, double *beta, double *decay)
 {
 	enum { RECORD = 13312, DECAY = 192, T = 1024 };
@@ -446,19 +446,24 @@ static const GdnRow options[] = {
 	{ .name = "scale_negative", .in = { .tokens = 65, .value_heads = 2, .fp16 = true }, .scale = -0.7f },
 };
 
-/* bf16 misses the contract where all keys point the same way: the roundings of T, P, u then add up instead of averaging out. */
+/* The final state misses the contract in bf16 where all keys are nearly collinear: k^T (e u), of many rows that cancel, rounds e u. */
 static const GdnRow numbers[] = {
 	{ .name = "keys_positive_mild", .in = { .tokens = 200, .keys = GDN_KEYS_POSITIVE }, .states = GDN_FINAL },
-	{ .name = "keys_positive_zero", .in = { .tokens = 200, .keys = GDN_KEYS_POSITIVE, .gates = GDN_GATES_ZERO }, .states = GDN_FINAL, .overall = 0.0065 },
+	{ .name = "keys_positive_zero", .in = { .tokens = 200, .keys = GDN_KEYS_POSITIVE, .gates = GDN_GATES_ZERO }, .states = GDN_FINAL },
 	{ .name = "keys_positive_zero_fp16", .in = { .tokens = 200, .keys = GDN_KEYS_POSITIVE, .gates = GDN_GATES_ZERO, .fp16 = true }, .states = GDN_FINAL },
 	{ .name = "keys_random_beta_to_two", .in = { .tokens = 200, .betas = GDN_BETAS_TWICE }, .states = GDN_FINAL },
 	{ .name = "keys_random_beta_to_two_zero", .in = { .tokens = 200, .betas = GDN_BETAS_TWICE, .gates = GDN_GATES_ZERO }, .states = GDN_FINAL },
-	{ .name = "keys_collinear", .in = { .tokens = 200, .keys = GDN_KEYS_COLLINEAR }, .states = GDN_FINAL, .overall = 0.013 },
-	{ .name = "keys_collinear_beta_to_two", .in = { .tokens = 200, .keys = GDN_KEYS_COLLINEAR, .betas = GDN_BETAS_TWICE }, .states = GDN_FINAL, .overall = 0.018 },
+	{ .name = "keys_collinear", .in = { .tokens = 200, .keys = GDN_KEYS_COLLINEAR }, .states = GDN_FINAL, .overall = 0.008 },
+	{ .name = "keys_collinear_beta_to_two", .in = { .tokens = 200, .keys = GDN_KEYS_COLLINEAR, .betas = GDN_BETAS_TWICE }, .states = GDN_FINAL, .overall = 0.011 },
 	{ .name = "keys_collinear_beta_to_two_fp16", .in = { .tokens = 200, .keys = GDN_KEYS_COLLINEAR, .betas = GDN_BETAS_TWICE, .fp16 = true },
 		.states = GDN_FINAL, .overall = 0.003 },
 	{ .name = "keys_collinear_beta_to_two_mixed", .in = { .tokens = 200, .keys = GDN_KEYS_COLLINEAR, .betas = GDN_BETAS_TWICE, .gates = GDN_GATES_MIXED },
-		.states = GDN_FINAL, .overall = 0.007 },
+		.states = GDN_FINAL },
+	{ .name = "values_of_1e-5", .in = { .tokens = 200, .value_scale = 1e-5f }, .states = GDN_BOTH },
+	{ .name = "values_of_1e-3", .in = { .tokens = 200, .value_scale = 1e-3f }, .states = GDN_BOTH },
+	{ .name = "values_of_1e4", .in = { .tokens = 200, .value_scale = 1e4f }, .states = GDN_BOTH },
+	{ .name = "scale_of_1e-4", .in = { .tokens = 200 }, .scale = 1e-4f },
+	{ .name = "scale_of_1e4", .in = { .tokens = 200 }, .scale = 1e4f },
 	{ .name = "long", .in = { .tokens = 1000, .qk_heads = 1, .value_heads = 2 }, .states = GDN_BOTH },
 	{ .name = "long_zero_gates", .in = { .tokens = 1000, .fp16 = true, .gates = GDN_GATES_ZERO }, .states = GDN_BOTH },
 };
@@ -559,8 +564,7 @@ static void add_dims(Table *t)
 	char name[64];
 	for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		rows[i] = (GdnRow){ .in = { .tokens = i % 3 ? 130 : 65, .qk_heads = 1, .value_heads = 1 + i % 2, .key_dim = dims[i][0], .value_dim = dims[i][1],
-			.fp16 = i % 4 == 1, .seed = 200 + i }, .states = i % 2 ? GDN_BOTH : GDN_FINAL, .state_v_first = i % 5 == 2,
-			.overall = dims[i][0] == 8 ? 0.0065 : 0 }; /* 8 channels: 64 keys that are far from orthogonal */
+			.fp16 = i % 4 == 1, .seed = 200 + i }, .states = i % 2 ? GDN_BOTH : GDN_FINAL, .state_v_first = i % 5 == 2 };
 		snprintf(name, sizeof name, "k%d_v%d_%s", dims[i][0], dims[i][1], rows[i].in.fp16 ? "fp16" : "bf16");
 		add(t, run_forward, &rows[i], name);
 	}
