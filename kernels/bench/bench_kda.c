@@ -8,7 +8,7 @@
 #include "kernels/kda/input.h"
 
 /* Large inputs repeat this many vectors; a prime, so that no wrong index lands on the same values. */
-enum { PERIOD = 65521, RECORD_BYTES = 12800, CHUNK_TILES = 6 };
+enum { PERIOD = 65521, RECORD_BYTES = 12800, TILE_BYTES = 16384 };
 
 typedef struct Shape { int64_t batch, tokens, heads; } Shape;
 
@@ -96,7 +96,8 @@ static void time_k1(Bench *b, const Problem *q, const char *shape, double error)
 {
 	tilert_module *module = bench_module(b, q->p.gate_dtype == TILERT_BF16 ? "kda_k1_bf16.tmod" : "kda_k1_f32.tmod");
 	const int64_t chunks = q->s.batch * ((q->s.tokens + KDA_CHUNK - 1) / KDA_CHUNK) * q->s.heads;
-	const int64_t vector[] = { q->s.batch, q->s.tokens, q->s.heads, KDA_DIM }, records[] = { chunks, RECORD_BYTES }, tiles[] = { chunks, 3, KDA_CHUNK, KDA_DIM };
+	const int64_t vector[] = { q->s.batch, q->s.tokens, q->s.heads, KDA_DIM }, records[] = { chunks, RECORD_BYTES }, tiles[] = { chunks, 2, KDA_CHUNK, KDA_DIM },
+		last_tiles[] = { chunks, KDA_CHUNK, KDA_DIM };
 	size_t record_bytes = ((size_t)chunks * RECORD_BYTES + 255) / 256 * 256;
 	tilert_kernel *k;
 	tilert_prepared *p;
@@ -107,14 +108,15 @@ static void time_k1(Bench *b, const Problem *q, const char *shape, double error)
 	const tilert_arg known[] = { bench_tensor("q", q->p.q, TILERT_BF16, 4, vector), bench_tensor("k", q->p.k, TILERT_BF16, 4, vector),
 		bench_tensor(q->p.gate_dtype == TILERT_BF16 ? "g16" : "g", q->p.g, q->p.gate_dtype, 4, vector), bench_tensor("beta", q->p.beta, TILERT_F32, 3, vector),
 		bench_tensor("rec", q->p.workspace, TILERT_U8, 2, records), bench_tensor("x", q->p.workspace + record_bytes, TILERT_BF16, 4, tiles),
+		bench_tensor("km", q->p.workspace + record_bytes + (size_t)chunks * 2 * TILE_BYTES, TILERT_F16, 3, last_tiles),
 		{ .name = "scale", .kind = TILERT_ARG_SCALAR, .f = 0.08838834764831845 } };
-	tilert_arg args[7];
+	tilert_arg args[8];
 	size_t n = 0;
 	CHECK(tilert_module_kernel(module, "kda_k1", &k));
 	for (size_t i = 0; i < tilert_kernel_param_count(k); i++) {
 		tilert_param param;
 		CHECK(tilert_kernel_param(k, i, &param));
-		for (size_t j = 0; j < 7; j++) {
+		for (size_t j = 0; j < 8; j++) {
 			if (strcmp(param.name, known[j].name) == 0)
 				args[n++] = known[j];
 		}
@@ -122,7 +124,7 @@ static void time_k1(Bench *b, const Problem *q, const char *shape, double error)
 	CHECK(tilert_prepare(k, args, n, &p));
 	double ms = bench_time_prepared(b, p);
 	/* q, k, g, beta in; record and tiles out */
-	double bytes = (double)chunks * (2 * 16384 + (q->p.gate_dtype == TILERT_BF16 ? 16384 : 32768) + 256 + RECORD_BYTES + CHUNK_TILES * 8192);
+	double bytes = (double)chunks * (2 * 16384 + (q->p.gate_dtype == TILERT_BF16 ? 16384 : 32768) + 256 + RECORD_BYTES + 3 * TILE_BYTES);
 	bench_row(b, "kda_k1", shape, ms, bytes / ms * 1e-6, "GB/s", error);
 	tilert_prepared_destroy(p);
 	tilert_module_close(module);

@@ -1,19 +1,42 @@
 #include "kernels/kda/input.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "kernels/common/float16.h"
 #include "kernels/common/input.h"
 
-/* n values of a unit vector, rounded to bf16. */
-static void unit_vector(Random *r, uint16_t *out, int n)
+static float uniform(Random *r)
+{
+	return (float)random_unit(r);
+}
+
+/* A unit vector of numbers that `draw` gives, or one close to `base`. */
+static void unit_vector(Random *r, float (*draw)(Random *), const float *base, uint16_t *out)
 {
 	float x[KDA_DIM];
-	for (int i = 0; i < n; i++)
-		x[i] = random_normal(r);
-	input_normalise(x, n);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < KDA_DIM; i++)
+		x[i] = base ? base[i] + 0.05f * draw(r) : draw(r);
+	input_normalise(x, KDA_DIM);
+	for (int i = 0; i < KDA_DIM; i++)
 		out[i] = bf16_from_float(x[i]);
+}
+
+/* q, k and beta of a sequence. */
+static void make_sequence(Random *r, KdaKeys kind, KdaInput *in, int64_t sequence)
+{
+	float (*queries)(Random *) = kind == KDA_KEYS_ALL_POSITIVE ? uniform : random_normal;
+	float (*keys)(Random *) = kind == KDA_KEYS_POSITIVE ? uniform : queries;
+	float *base = kind == KDA_KEYS_COLLINEAR ? in->k : NULL; /* of each head, where the first token's keys will be */
+	int64_t first = sequence * in->tokens * in->heads;
+
+	for (int64_t i = 0; base && in->tokens > 0 && i < in->heads * KDA_DIM; i++)
+		base[i] = random_normal(r);
+	for (int64_t i = first; i < first + in->tokens * in->heads; i++) {
+		unit_vector(r, queries, NULL, in->q16 + i * KDA_DIM);
+		unit_vector(r, keys, base ? base + i % in->heads * KDA_DIM : NULL, in->k16 + i * KDA_DIM);
+		in->beta[i] = input_sigmoid(r);
+	}
 }
 
 static float gate(Random *r, KdaGates kind)
@@ -23,6 +46,9 @@ static float gate(Random *r, KdaGates kind)
 	case KDA_GATES_MILD: return input_mild_gate(r);
 	case KDA_GATES_STRONG: return -5;
 	case KDA_GATES_MIXED: return mixed[random_bits(r) >> 62];
+	case KDA_GATES_SLOW: return -0.02f * uniform(r);
+	case KDA_GATES_FAST: return -4 - uniform(r);
+	case KDA_GATES_BOUNDED: return -5 / (1 + expf(3 - random_normal(r)));
 	case KDA_GATES_ZERO: break;
 	}
 	return 0;
@@ -49,7 +75,8 @@ static bool allocate(KdaInput *in, bool with_initial)
 bool kda_input_make(KdaInput *in, const KdaInputSpec *s)
 {
 	Random r;
-	int64_t vectors = s->batch * s->tokens * s->heads, n = vectors * KDA_DIM;
+	int64_t n = s->batch * s->tokens * s->heads * KDA_DIM;
+	float size = s->values != 0 ? s->values : 1;
 
 	*in = (KdaInput){ .batch = s->batch, .tokens = s->tokens, .heads = s->heads, .gate_bf16 = s->gate_bf16 };
 	if (!allocate(in, s->with_initial)) {
@@ -57,13 +84,10 @@ bool kda_input_make(KdaInput *in, const KdaInputSpec *s)
 		return false;
 	}
 	random_init(&r, s->seed);
-	for (int64_t i = 0; i < vectors; i++) {
-		unit_vector(&r, in->q16 + i * KDA_DIM, KDA_DIM);
-		unit_vector(&r, in->k16 + i * KDA_DIM, KDA_DIM);
-		in->beta[i] = input_sigmoid(&r);
-	}
+	for (int64_t b = 0; b < s->batch; b++)
+		make_sequence(&r, s->keys, in, b);
 	for (int64_t i = 0; i < n; i++) {
-		in->v16[i] = bf16_from_float(random_normal(&r));
+		in->v16[i] = bf16_from_float(size * (s->keys == KDA_KEYS_ALL_POSITIVE ? uniform(&r) : random_normal(&r)));
 		in->g[i] = gate(&r, s->gates);
 		in->gates16[i] = bf16_from_float(in->g[i]);
 		if (s->gate_bf16)

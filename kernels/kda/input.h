@@ -1,4 +1,4 @@
-/* input.h - KDA inputs for tests, benchmarks and examples: normalised q and k, normal v, a choice of gates. */
+/* input.h - KDA inputs for tests, benchmarks and examples: normalised q and k, v, a choice of gates and of keys. */
 #ifndef TILE_KDA_INPUT_H
 #define TILE_KDA_INPUT_H
 
@@ -11,8 +11,18 @@ typedef enum KdaGates {
 	KDA_GATES_MILD,   /* log(sigmoid(4 + normal)): a half-life of about 25 tokens */
 	KDA_GATES_ZERO,   /* nothing decays */
 	KDA_GATES_STRONG, /* -5 everywhere */
-	KDA_GATES_MIXED   /* 0, -0.01, -1 or -5 at random per token and channel */
+	KDA_GATES_MIXED,  /* 0, -0.01, -1 or -5 at random per token and channel */
+	KDA_GATES_SLOW,   /* uniform in (-0.02, 0) */
+	KDA_GATES_FAST,   /* uniform in (-5, -4) */
+	KDA_GATES_BOUNDED /* -5 sigmoid(normal - 3): the lower-bounded gate */
 } KdaGates;
+
+typedef enum KdaKeys {
+	KDA_KEYS_RANDOM,   /* normal */
+	KDA_KEYS_POSITIVE, /* uniform in (0, 1): any two have a cosine of about 3/4 */
+	KDA_KEYS_ALL_POSITIVE, /* and so are q and v: FLA's tests */
+	KDA_KEYS_COLLINEAR /* one normal vector for a sequence and head, plus 0.05 normal for each token */
+} KdaKeys;
 
 enum { KDA_DIM = 128, KDA_CHUNK = 64 };
 
@@ -28,7 +38,9 @@ typedef struct KdaInput {
 typedef struct KdaInputSpec {
 	int64_t batch, tokens, heads;
 	KdaGates gates;
+	KdaKeys keys;
 	bool gate_bf16, with_initial;
+	float values;      /* the size of v; 0: 1 */
 	uint64_t seed;
 } KdaInputSpec;
 

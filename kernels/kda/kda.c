@@ -10,7 +10,7 @@
 #include "../common/call.h"
 #include "modules.h" /* generated: the modules as arrays */
 
-enum { DIM = 128, CHUNK = 64, RECORD_BYTES = 12800, TILE_BYTES = 3 * CHUNK * DIM * 2 };
+enum { DIM = 128, CHUNK = 64, RECORD_BYTES = 12800, TILE_BYTES = CHUNK * DIM * 2 };
 
 /* ---- The library on a device ---------------------------------------------- */
 
@@ -92,7 +92,7 @@ static size_t record_bytes(const tilekern_kda_params *p)
 
 static size_t workspace_bytes(const tilekern_kda_params *p)
 {
-	return record_bytes(p) + (size_t)chunks(p) * TILE_BYTES;
+	return record_bytes(p) + (size_t)chunks(p) * 3 * TILE_BYTES;
 }
 
 static tilert_status check_extents(const char *who, const tilekern_kda_params *p)
@@ -164,7 +164,7 @@ static tilert_status check_arguments(const tilekern_kda_params *p)
 static CallArgs all_arguments(const tilekern_kda_params *p)
 {
 	const int64_t vectors[] = { p->batch, p->tokens, p->heads, DIM }, states[] = { p->batch, p->heads, DIM, DIM };
-	const int64_t records[] = { chunks(p), RECORD_BYTES }, tiles[] = { chunks(p), 3, CHUNK, DIM };
+	const int64_t records[] = { chunks(p), RECORD_BYTES }, tiles[] = { chunks(p), 2, CHUNK, DIM }, last_tiles[] = { chunks(p), CHUNK, DIM };
 	CallArgs a = { .n = 0 };
 	call_tensor(&a, "q", p->q, TILERT_BF16, 4, vectors, NULL);
 	call_tensor(&a, "k", p->k, TILERT_BF16, 4, vectors, NULL);
@@ -176,6 +176,7 @@ static CallArgs all_arguments(const tilekern_kda_params *p)
 	call_tensor(&a, "ht", p->final_state, TILERT_F32, 4, states, NULL);
 	call_tensor(&a, "rec", p->workspace, TILERT_U8, 2, records, NULL);
 	call_tensor(&a, "x", p->workspace + record_bytes(p), TILERT_BF16, 4, tiles, NULL);
+	call_tensor(&a, "km", p->workspace + record_bytes(p) + (size_t)chunks(p) * 2 * TILE_BYTES, TILERT_F16, 3, last_tiles, NULL);
 	call_float(&a, "scale", p->scale != 0 ? (double)p->scale : 1 / sqrt(DIM));
 	return a;
 }

@@ -37,6 +37,8 @@ TILERT_API void tilekern_kda_close(tilekern_kda *kda);
  * The arguments.  Tensors are contiguous and start at multiples of 16 bytes.
  *
  * q and k are used as they are: normalise their rows (a norm above 1 makes the inverse within a chunk inaccurate).
+ * v - S^T k, the values that the state is corrected by and scale q k are operands in fp16: below 65504 (beyond, the results
+ * of that sequence and head are infinite or NaN), and accurate for v of 1e-4 RMS or more.
  */
 typedef struct tilekern_kda_params {
 	size_t size;                 /**< of this struct; set by TILEKERN_KDA_PARAMS_INIT */
