@@ -252,6 +252,50 @@ static void run_continued(const void *row)
 	gdn_run_free(r);
 }
 
+/* One tensor after the other with tokens so far apart that element offsets pass 2^31: the same bits.  The gaps are never touched. */
+static void run_far(const void *row)
+{
+	enum { APART = 1 << 24 }; /* elements */
+	GdnRun *r = gdn_run_make(row);
+	int64_t tokens = r->row.in.tokens;
+	gdn_run_forward(r);
+	void *want = buffer_take(r->o.buffer);
+	const struct { const GdnTensor *tensor; size_t p, strides; bool written; } all[] = {
+		{ &r->q, offsetof(tilekern_gdn_params, q), offsetof(tilekern_gdn_params, q_strides), false },
+		{ &r->k, offsetof(tilekern_gdn_params, k), offsetof(tilekern_gdn_params, k_strides), false },
+		{ &r->v, offsetof(tilekern_gdn_params, v), offsetof(tilekern_gdn_params, v_strides), false },
+		{ &r->o, offsetof(tilekern_gdn_params, o), offsetof(tilekern_gdn_params, o_strides), true },
+	};
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+		const GdnTensor *t = all[i].tensor;
+		size_t bytes = (size_t)(t->heads * t->width) * 2, step = (size_t)APART * 2;
+		tilekern_gdn_params near = r->p;
+		tilert_ptr far;
+		char *line = memory(bytes);
+		OK(tilert_alloc(numeric_device(), (size_t)(tokens - 1) * step + bytes, &far));
+		for (int64_t n = 0; n < tokens && !all[i].written; n++) {
+			OK(tilert_download(numeric_device(), line, t->buffer.p + (tilert_ptr)n * bytes, bytes));
+			OK(tilert_upload(numeric_device(), far + (tilert_ptr)n * step, line, bytes));
+		}
+		*(tilert_ptr *)((char *)&r->p + all[i].p) = far;
+		*(tilekern_strides *)((char *)&r->p + all[i].strides) = (tilekern_strides){ 0, APART, t->width };
+		gdn_run_poison(r);
+		gdn_run_forward(r);
+		for (int64_t n = 0; n < tokens && all[i].written; n++) {
+			OK(tilert_download(numeric_device(), line, far + (tilert_ptr)n * step, bytes));
+			OK(tilert_upload(numeric_device(), t->buffer.p + (tilert_ptr)n * bytes, line, bytes));
+		}
+		OK(tilert_free(numeric_device(), far));
+		void *got = buffer_take(r->o.buffer);
+		assert_memory_equal(got, want, r->o.buffer.bytes);
+		free(got);
+		free(line);
+		r->p = near;
+	}
+	free(want);
+	gdn_run_free(r);
+}
+
 static void launch_call(void *call, tilert_stream stream)
 {
 	GDN_OK(tilekern_gdn_launch(call, stream));
@@ -390,7 +434,7 @@ static void run_refusals(const void *row)
 
 /* ---- the table ---- */
 
-static const int none[] = { 0, -1 }, empty_ones[] = { 0, 0, 0, -1 }, all_lengths[] = { 0, 1, 63, 64, 65, 200, 0, 2, -1 },
+static const int none[] = { 0, -1 }, far_lengths[] = { 70, 65, -1 }, empty_ones[] = { 0, 0, 0, -1 }, all_lengths[] = { 0, 1, 63, 64, 65, 200, 0, 2, -1 },
 	aligned[] = { 64, 128, 64, -1 }, around[] = { 65, 0, 0, 63, 1, 129, 0, -1 }, pair[] = { 70, 130, -1 }, two[] = { 0, 65, -1 },
 	few_long[] = { 1000, 0, 2000, 65, -1 }, one_long[] = { 0, 1, 65, 4700, 0, 200, -1 }, two_long[] = { 4500, 130, 4300, -1 },
 	long_short[] = { 4500, 65, -1 }, eight[] = { 0, 1, 63, 64, 4700, 65, 0, 2, -1 };
@@ -761,6 +805,7 @@ size_t gdn_cases(NumericCase *out)
 		{ "from_several_threads", run_threads, { .in = { .tokens = 100, .qk_heads = 1, .value_heads = 2 }, .states = GDN_BOTH } },
 		{ "without_tokens_strided", run_forward, { .in = { .batch = 2, .value_heads = 2 }, .strided = true, .states = GDN_BOTH } },
 		{ "without_tokens_k40_v8_bf16", run_forward, { .in = { .key_dim = 40, .value_dim = 8 }, .strided = true, .state_bf16 = true, .states = GDN_BOTH } },
+		{ "elements_beyond_2_31", run_far, { .in = { .qk_heads = 1, .value_heads = 2, .seed = 16 }, .lengths = far_lengths, .states = GDN_FINAL } },
 		{ "strided_bf16_states", run_forward, { .in = { .tokens = 65, .value_heads = 2 }, .strided = true, .state_bf16 = true, .states = GDN_BOTH } },
 		{ "random_arguments", run_random, { .states = GDN_NO_STATES } },
 		{ "refuses_wrong_arguments", run_refusals, { .in = { .batch = 2, .tokens = 3, .qk_heads = 2, .value_heads = 4, .seed = 11 }, .states = GDN_BOTH } },
