@@ -80,7 +80,7 @@ static const tilert_arg *find(const CallArgs *all, const char *name)
 	return NULL;
 }
 
-tilert_status call_prepare(const char *who, tilert_kernel *k, const CallArgs *all, tilert_prepared **out)
+static tilert_status prepare(const char *who, tilert_kernel *k, const CallArgs *all, tilert_prepared **out)
 {
 	tilert_arg args[CALL_MAX_ARGS];
 	size_t n = 0;
@@ -98,4 +98,30 @@ tilert_status call_prepare(const char *who, tilert_kernel *k, const CallArgs *al
 			args[n++] = *found;
 	}
 	return call_passed_on(tilert_prepare(k, args, n, out), who);
+}
+
+tilert_status call_add(CallList *c, const char *who, tilert_kernel *k, const CallArgs *all)
+{
+	if (c->n == CALL_MAX_LAUNCHES)
+		return call_fail(TILERT_EINVAL, "%s: more than %d kernels", who, CALL_MAX_LAUNCHES);
+	tilert_status s = prepare(who, k, all, &c->launch[c->n]);
+	c->n += s == TILERT_OK;
+	return s;
+}
+
+tilert_status call_launch(const CallList *c, const char *who, tilert_stream stream)
+{
+	for (int i = 0; i < c->n; i++) {
+		tilert_status s = tilert_prepared_launch(c->launch[i], stream);
+		if (s != TILERT_OK)
+			return call_passed_on(s, who);
+	}
+	return TILERT_OK;
+}
+
+void call_clear(CallList *c)
+{
+	for (int i = 0; i < c->n; i++)
+		tilert_prepared_destroy(c->launch[i]);
+	c->n = 0;
 }

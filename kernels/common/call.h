@@ -27,7 +27,13 @@ void call_dim(CallArgs *a, const char *name, int64_t value);
 void call_integer(CallArgs *a, const char *name, int64_t value);
 void call_float(CallArgs *a, const char *name, double value);
 
-/* Prepares a kernel with those of the arguments that it names. */
-tilert_status call_prepare(const char *who, tilert_kernel *k, const CallArgs *all, tilert_prepared **out);
+/* What a call queues, in this order. */
+enum { CALL_MAX_LAUNCHES = 4 };
+typedef struct CallList { tilert_prepared *launch[CALL_MAX_LAUNCHES]; int n; } CallList;
+
+/* Prepares a kernel, with those of the arguments that it names, as the list's next. */
+tilert_status call_add(CallList *c, const char *who, tilert_kernel *k, const CallArgs *all);
+tilert_status call_launch(const CallList *c, const char *who, tilert_stream s);
+void call_clear(CallList *c);
 
 #endif

@@ -183,7 +183,7 @@ static CallArgs all_arguments(const tilekern_kda_params *p)
 
 /* ---- Calls ---------------------------------------------------------------------- */
 
-struct tilekern_kda_call { tilert_prepared *launch[2]; /* in this order; NULL: nothing to do */ };
+struct tilekern_kda_call { CallList list; };
 
 /* No tokens: the final state is the initial one. */
 static tilert_status prepare_state_only(tilekern_kda *kda, const tilekern_kda_params *p, tilekern_kda_call *c)
@@ -194,7 +194,7 @@ static tilert_status prepare_state_only(tilekern_kda *kda, const tilekern_kda_pa
 	CallArgs a = { .n = 0 };
 	call_tensor(&a, "ht", p->final_state, TILERT_U32, 2, rows, NULL);
 	call_tensor(&a, "h0", p->initial_state, TILERT_U32, 2, rows, NULL);
-	return call_prepare("tilekern_kda_prepare", p->initial_state ? kda->copy_state : kda->clear_state, &a, &c->launch[0]);
+	return call_add(&c->list, "tilekern_kda_prepare", p->initial_state ? kda->copy_state : kda->clear_state, &a);
 }
 
 tilert_status tilekern_kda_prepare(tilekern_kda *kda, const tilekern_kda_params *p, tilekern_kda_call **out)
@@ -213,9 +213,9 @@ tilert_status tilekern_kda_prepare(tilekern_kda *kda, const tilekern_kda_params 
 		s = prepare_state_only(kda, p, c);
 	} else if (!empty(p)) {
 		CallArgs a = all_arguments(p);
-		s = call_prepare("tilekern_kda_prepare", p->gate_dtype == TILERT_F32 ? kda->k1_f32 : kda->k1_bf16, &a, &c->launch[0]);
+		s = call_add(&c->list, "tilekern_kda_prepare", p->gate_dtype == TILERT_F32 ? kda->k1_f32 : kda->k1_bf16, &a);
 		if (s == TILERT_OK)
-			s = call_prepare("tilekern_kda_prepare", kda->k2, &a, &c->launch[1]);
+			s = call_add(&c->list, "tilekern_kda_prepare", kda->k2, &a);
 	}
 	if (s != TILERT_OK) {
 		tilekern_kda_call_destroy(c);
@@ -229,22 +229,14 @@ tilert_status tilekern_kda_launch(tilekern_kda_call *c, tilert_stream stream)
 {
 	if (!c)
 		return call_fail(TILERT_EINVAL, "tilekern_kda_launch: c is NULL");
-	for (int i = 0; i < 2; i++) {
-		if (!c->launch[i])
-			continue;
-		tilert_status s = tilert_prepared_launch(c->launch[i], stream);
-		if (s != TILERT_OK)
-			return call_passed_on(s, "tilekern_kda_launch");
-	}
-	return TILERT_OK;
+	return call_launch(&c->list, "tilekern_kda_launch", stream);
 }
 
 void tilekern_kda_call_destroy(tilekern_kda_call *c)
 {
 	if (!c)
 		return;
-	for (int i = 0; i < 2; i++)
-		tilert_prepared_destroy(c->launch[i]);
+	call_clear(&c->list);
 	free(c);
 }
 

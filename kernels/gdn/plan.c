@@ -1,0 +1,75 @@
+#include "plan.h"
+
+#include <math.h>
+
+enum { MAX_GROUP = 4 /* k1.tile's GP */, K1_PER_SM = 4 /* k1.tile's OCC */ };
+
+/* In chunks; measured on an H200 (README.md has the shapes), k2 in us. */
+enum {
+	WARM = 64,         /* units.tile's */
+	SHORTEST_PART = 4, /* of a unit; shorter ones would mostly warm up (6 chunks at gates of -.05 a token) */
+	SHORT = 12,        /* sequences and units for which two CTAs of 64 columns a multiprocessor beat one of 128: 2/8, 1 x 2048 15.7 against
+	                    * 23.8, 2/8, 1 x 8192 33.5 against 35.3; with 16 chunks (16/64, 8 x 1024) 173 against 164, with 128 575 against 504 */
+	PERSISTENT = 32    /* sequences for which k2 is persistent: 16 chunks 155 against 164, 128 chunks (16/64, 4 x 8192) 511 against 504 */
+};
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t gdn_sequences(const tilekern_gdn_params *p) { return p->cu_seqlens ? p->sequences : p->batch; }
+
+int64_t gdn_slots(const tilekern_gdn_params *p)
+{
+	return p->cu_seqlens ? p->tokens / GDN_C + p->sequences : p->batch * ceil_div(p->tokens, GDN_C);
+}
+
+int64_t gdn_key_tile(const tilekern_gdn_params *p) { return p->key_dim <= 64 ? 64 : p->key_dim <= 128 ? 128 : 256; }
+int64_t gdn_value_tile(const tilekern_gdn_params *p) { return ceil_div(p->value_dim, 128) * 128; }
+bool gdn_saves(const tilekern_gdn_params *p) { return p->states || p->u; }
+
+static void lay_out(GdnPlan *l, const tilekern_gdn_params *p)
+{
+	int64_t heads = p->value_heads, k = gdn_key_tile(p);
+	l->fade = (size_t)(gdn_slots(p) * heads) * GDN_RECORD_BYTES;
+	l->pending = (l->fade + (size_t)(gdn_slots(p) * heads) * sizeof(float) + GDN_ALIGN - 1) / GDN_ALIGN * GDN_ALIGN;
+	l->starts = l->pending + GDN_ALIGN;
+	l->change = l->starts + (l->joined ? (size_t)(l->units * heads * gdn_value_tile(p) * k) * sizeof(float) : 0);
+	l->bytes = l->change + (l->joined ? (size_t)(l->units * heads * 2 * k * k) * 2 : 0);
+}
+
+/* Value heads share the products of q and k, but items must fill the device. */
+static int64_t group_of(const tilekern_gdn_params *p, int sm_count)
+{
+	int64_t per_key = p->value_heads / p->qk_heads, items = gdn_slots(p) * p->value_heads;
+	for (int64_t g = MAX_GROUP; g > 1; g--) {
+		if (per_key % g == 0 && items / g >= (int64_t)sm_count * K1_PER_SM)
+			return g;
+	}
+	return 1;
+}
+
+/* A chunk takes a CTA 1.1 us with 64 columns of V and 1.9 us with 128 (H200): the first is for calls that leave multiprocessors idle.  Units fill the device once where sequences and heads do not. */
+GdnPlan gdn_plan(const tilekern_gdn_params *p, int sm_count)
+{
+	int64_t n = gdn_sequences(p), lanes = n * p->value_heads * ceil_div(p->value_dim, 128), chunks = n ? ceil_div(gdn_slots(p), n) : 0;
+	GdnPlan l = { .units = n, .negligible = p->split == TILEKERN_GDN_SPLIT_EXACT ? -INFINITY : -24 };
+	if (p->split != TILEKERN_GDN_SPLIT_OFF && p->key_dim <= 128 && lanes > 0 && lanes <= sm_count / 2 && chunks >= 2 * SHORTEST_PART) {
+		int64_t part = ceil_div(chunks, sm_count / lanes);
+		l.part = part < SHORTEST_PART ? SHORTEST_PART : part;
+		l.units = p->cu_seqlens ? gdn_slots(p) / l.part + n : n * ceil_div(chunks, l.part);
+		int64_t longest = p->cu_seqlens ? gdn_slots(p) - n : chunks;
+		l.joined = (longest - 1) / l.part * l.part > WARM;
+		l.warm = p->split == TILEKERN_GDN_SPLIT_EXACT && l.joined ? 0 : WARM;
+	}
+	int64_t ctas = l.units * p->value_heads * ceil_div(p->value_dim, 64);
+	bool whole = ctas > sm_count && !gdn_saves(p);
+	l.pairs = whole && (p->value_dim <= 64 || (l.part > 0 ? l.part : chunks) <= SHORT);
+	l.narrow = !whole || l.pairs;
+	bool direct = p->key_dim == gdn_key_tile(p) && p->value_dim % (l.narrow ? 64 : 128) == 0 && (!p->final_state || p->state_dtype == TILERT_F32);
+	l.ctas = l.part == 0 && chunks <= PERSISTENT && direct && !gdn_saves(p) ? sm_count * (l.pairs ? 2 : 1) : INT32_MAX;
+	/* Sequences that all have as many slots. */
+	int64_t at_once = lanes > 0 ? sm_count / (lanes / n) : 0;
+	l.active = n > 0 && gdn_slots(p) % n == 0 && at_once > 1 ? (at_once < n ? at_once : n) : 1;
+	l.group = l.units > 0 && p->value_heads > 0 ? group_of(p, sm_count) : 1;
+	lay_out(&l, p);
+	return l;
+}
