@@ -51,7 +51,12 @@ typedef enum tilekern_gdn_split {
 /** Of a tensor [batch][tokens][heads][channels], in elements; channels are contiguous.  All zero: contiguous. */
 typedef struct tilekern_strides { int64_t batch, token, head; } tilekern_strides;
 
-/** The arguments.  Tensors are contiguous unless they have strides. */
+/**
+ * The arguments.  Tensors are contiguous unless they have strides.
+ *
+ * Products within a chunk are fp16: v - S^T k, u and scale q.k must stay below 65504 and v should not be much below 1e-5
+ * (kernels/gdn/README.md, Domain).  Without L2NORM keys should have norms of at most 1.
+ */
 typedef struct tilekern_gdn_params {
 	size_t size;                       /**< of this struct; set by TILEKERN_GDN_PARAMS_INIT */
 	int64_t batch, tokens;             /**< rows of the tensors and tokens of a row */
@@ -88,8 +93,9 @@ typedef struct tilekern_gdn_params {
 	size_t workspace_bytes;
 } tilekern_gdn_params;
 
-#define TILEKERN_GDN_PARAMS_INIT { .size = sizeof(tilekern_gdn_params), .batch = 1, .key_dim = 128, .value_dim = 128, .dtype = TILERT_BF16, \
-	.gate_dtype = TILERT_F32, .beta_dtype = TILERT_F32, .state_dtype = TILERT_F32, .seqlens_dtype = TILERT_I32 }
+#define TILEKERN_GDN_PARAMS_INIT { sizeof(tilekern_gdn_params), 1, 0, 0, 0, 0, 128, 128, TILERT_BF16, TILERT_F32, TILERT_F32, TILERT_F32, \
+	TILERT_I32, 0, 0, TILEKERN_GDN_SPLIT_AUTO, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }, \
+	{ 0, 0, 0 }, { 0, 0, 0 }, 0, 0 }
 
 /** Bytes of workspace that a call with these extents needs.  @return TILERT_EINVAL for extents that are not served. */
 TILERT_API tilert_status tilekern_gdn_workspace_bytes(tilekern_gdn *gdn, const tilekern_gdn_params *p, size_t *out);
