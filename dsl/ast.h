@@ -74,7 +74,7 @@ typedef enum StmtKind {
 	ST_FOR,      /* init, cond, step, body; unroll */
 	ST_WHILE,    /* cond, body */
 	ST_ONCE,     /* body */
-	ST_PARALLEL, /* binds, body, batch, unroll_n */
+	ST_PARALLEL, /* binds, body, batch */
 	ST_ASYNC,    /* body: a ST_ASSIGN or a block of them */
 	ST_ROLE,     /* role */
 	ST_RETURN,   /* rhs (may be NULL) */
@@ -101,7 +101,7 @@ struct Stmt {
 	Expr *limit, *within; /* of calls */
 	Decl *decl;
 	Bind *binds;
-	Expr *batch, *unroll_n;
+	Expr *batch;
 	bool unroll;
 	Role *role;
 	const char *text;

@@ -204,7 +204,6 @@ static void print_stmt(Printer *p, const Stmt *s)
 	print_named(p, "limit", s->limit);
 	print_named(p, "within", s->within);
 	print_named(p, "batch", s->batch);
-	print_named(p, "unroll", s->unroll_n);
 	print_part(p, "init", s->init);
 	print_named(p, "cond", s->cond);
 	print_part(p, "step", s->step);

@@ -43,7 +43,6 @@ typedef struct NameList { NameRef *head, *tail; } NameList;
 
 typedef struct TypeRef { DType dtype; const char *name; Loc loc; } TypeRef; /* a type, or the name of one */
 typedef struct CallSuffix { Expr *limit, *within; } CallSuffix;
-typedef struct ParallelOptions { Expr *batch, *unroll; } ParallelOptions;
 typedef struct ForHead { Stmt *init, *step; Expr *cond; } ForHead;
 
 /* Evaluates `node` once. */
@@ -96,7 +95,7 @@ Stmt *build_call_stmt(Parse *p, Expr *e, CallSuffix suffix, Loc loc);
 Stmt *build_if(Parse *p, Expr *cond, Stmt *then, Stmt *other, Loc loc);
 Stmt *build_for(Parse *p, bool unroll, ForHead head, Stmt *body, Loc loc);
 Stmt *build_async(Parse *p, Stmt *body, Loc loc);
-Stmt *build_parallel(Parse *p, BindList binds, ParallelOptions options, Stmt *body, Loc loc);
+Stmt *build_parallel(Parse *p, BindList binds, Expr *batch, Stmt *body, Loc loc);
 Stmt *build_role(Parse *p, Role role, Stmt *body, Loc loc);
 Stmt *build_static_assert(Parse *p, Expr *cond, const char *text, Loc loc);
 void set_once(Parse *p, Expr **where, Expr *e, const char *what, Loc loc);

@@ -259,15 +259,14 @@ Stmt *build_async(Parse *p, Stmt *body, Loc loc)
 	return s;
 }
 
-Stmt *build_parallel(Parse *p, BindList binds, ParallelOptions options, Stmt *body, Loc loc)
+Stmt *build_parallel(Parse *p, BindList binds, Expr *batch, Stmt *body, Loc loc)
 {
 	Stmt *s = build_stmt(p, ST_PARALLEL, loc);
 
 	if (binds.head && binds.head->next && binds.head->next->next)
 		parse_error(p, binds.head->next->next->loc, "'parallel' has one or two indices");
 	s->binds = binds.head;
-	s->batch = options.batch;
-	s->unroll_n = options.unroll;
+	s->batch = batch;
 	s->body = build_body(p, body, loc);
 	return s;
 }

@@ -47,7 +47,6 @@
 	BindList binds;
 	NameList names;
 	CallSuffix suffix;
-	ParallelOptions options;
 	ForHead for_head;
 	Role role;
 }
@@ -121,7 +120,7 @@ static Loc span(Loc a, Loc b) { return (Loc){ a.source, a.begin, b.end }; }
 %type <for_head> for_head
 %type <bind> bind
 %type <binds> binds binds_opt instances
-%type <options> options
+%type <expr> options
 %type <suffix> suffixes
 %type <role> warps range
 
@@ -436,9 +435,8 @@ bind
   ;
 
 options
-  : %empty                      { $$ = (ParallelOptions){ 0 }; }
-  | options BATCH '(' expr ')'  { $$ = $1; set_once(p, &$$.batch, $4, "batch", @2); }
-  | options UNROLL '(' expr ')' { $$ = $1; set_once(p, &$$.unroll, $4, "unroll", @2); }
+  : %empty                      { $$ = NULL; }
+  | options BATCH '(' expr ')'  { $$ = $1; set_once(p, &$$, $4, "batch", @2); }
   ;
 
 instances

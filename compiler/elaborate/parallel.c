@@ -66,7 +66,7 @@ void exec_parallel(Elab *E, const Stmt *s)
 		return;
 	Op *op = tir_op(E->t, OP_PARALLEL, s->loc, type_none(), 0, NULL);
 	attr_set_list(E->t, op, "extents", n, extents);
-	if (!eval_option(E, s->batch, "batch(...)", op, "batch") || !eval_option(E, s->unroll_n, "unroll(...)", op, "unroll"))
+	if (!eval_option(E, s->batch, "batch(...)", op, "batch"))
 		return;
 	tir_append(E->region, op);
 	run_body(E, s, tir_region(E->t, op, 0), extents);
