@@ -28,7 +28,8 @@ extern "C" {
 
 typedef struct tilekern_gdn tilekern_gdn;
 
-/** Loads the compiled kernels (they are inside this library) onto the device, each when a call first needs it. */
+/** The compiled kernels are inside this library.  Each is loaded onto the device when a call first needs it, in tilekern_gdn_prepare or
+ *  tilekern_gdn_forward: let that not be while a stream is captured into a graph. */
 TILERT_API tilert_status tilekern_gdn_open(tilert_device *d, tilekern_gdn **out);
 /** The work queued before must have finished. */
 TILERT_API void tilekern_gdn_close(tilekern_gdn *gdn);
