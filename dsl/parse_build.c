@@ -375,8 +375,14 @@ static void set_type(Decl *d, TypeRef type)
 Decl *build_tensor(Parse *p, Decl *head, TypeRef type, Decl *tile, ExprList strides)
 {
 	reject_layout(p, tile, "a tensor");
+	if (!tile->extents && type.dtype != DT_NONE && head->dir != DIR_IN && !head->optional && !strides.head) { /* a scalar by reference */
+		tile->kind = DE_SCALAR;
+		tile->dtype = type.dtype;
+		tile->dir = head->dir;
+		return tile;
+	}
 	if (!tile->extents)
-		parse_error(p, tile->loc, "tensor '%s' has no extents; a scalar parameter has no direction", tile->name);
+		parse_error(p, tile->loc, "tensor '%s' has no extents; a scalar parameter has no direction, or out or inout", tile->name);
 	tile->kind = DE_TENSOR;
 	set_type(tile, type);
 	tile->dir = head->dir;
@@ -428,6 +434,8 @@ static void check_kernel_params(Parse *p, const Decl *kernel)
 	for (const Decl *d = kernel->params; d; d = d->next) {
 		if (d->kind != DE_TENSOR && d->kind != DE_SCALAR)
 			parse_error(p, d->loc, "'%s': a kernel's parameters are tensors (in, out, inout) and scalars", d->name);
+		else if (d->kind == DE_SCALAR && d->dir != DIR_NONE)
+			parse_error(p, d->loc, "tensor '%s' has no extents; a scalar parameter of a kernel has no direction", d->name);
 	}
 }
 

@@ -134,7 +134,21 @@ static bool bind_scalar(Elab *E, Loc loc, const Decl *p, Ev x, const Stmt *body)
 {
 	if (!ev_is_scalar(x))
 		return mismatch(E, loc, p, E_TYPE, dtype_name(p->dtype), x);
-	declare_scalar(E, p, x, assigns_name(body, p->name));
+	declare_scalar(E, p, x, assigns_name(E, body, p->name));
+	return true;
+}
+
+static bool is_reference(const Decl *p) { return p->kind == DE_SCALAR && p->dir != DIR_NONE; }
+
+/* The caller's variable under another name. */
+static bool bind_reference(Elab *E, Loc loc, const Decl *p, Ev x)
+{
+	const char *wanted = arena_printf(E->a, "a variable of type %s to assign", dtype_name(p->dtype));
+	if (x.kind != EV_VALUE || x.value->type.kind != TY_VAR || x.dtype != p->dtype)
+		return mismatch(E, loc, p, E_TYPE, wanted, x);
+	Sym *y = sym_define(E, p->loc, p->name, SYM_VAR);
+	y->dtype = p->dtype;
+	y->var = x.value;
 	return true;
 }
 
@@ -143,7 +157,7 @@ static bool bind_param(Elab *E, Loc loc, const Decl *p, Ev x, const Stmt *body)
 	if (x.kind == EV_ERROR)
 		return false;
 	switch (p->kind) {
-	case DE_SCALAR: return bind_scalar(E, loc, p, x, body);
+	case DE_SCALAR: return is_reference(p) ? bind_reference(E, loc, p, x) : bind_scalar(E, loc, p, x, body);
 	case DE_MBARRIER: return bind_mbarrier(E, loc, p, x);
 	case DE_BARRIER:
 		if (x.kind != EV_BARRIER)
@@ -198,13 +212,21 @@ static bool bind_params(Elab *E, const Expr *e, const Decl *fn, const Ev *args)
 	return ok;
 }
 
+/* A variable by reference: itself, not its value. */
+static Ev eval_reference(Elab *E, const Expr *e)
+{
+	const Sym *y = e->kind == EX_NAME ? sym_find(E, e->name) : NULL;
+	return y && y->kind == SYM_VAR ? (Ev){ .kind = EV_VALUE, .dtype = y->dtype, .value = y->var } : eval(E, e);
+}
+
 /* Tiles stay references, elements are loaded. */
-static Ev *eval_arguments(Elab *E, const Expr *e)
+static Ev *eval_arguments(Elab *E, const Expr *e, const Decl *fn)
 {
 	Ev *args = ARENA_ARRAY(E->a, Ev, count_args(e) + 1);
+	const Decl *p = fn->params;
 	int k = 0;
-	for (const Expr *x = e->args; x; x = x->next)
-		args[k++] = eval(E, x);
+	for (const Expr *x = e->args; x; x = x->next, p = p->next)
+		args[k++] = is_reference(p) ? eval_reference(E, x) : eval(E, x);
 	return args;
 }
 
@@ -247,7 +269,7 @@ Ev fn_call(Elab *E, const Expr *e, const Decl *fn)
 		elab_error(E, e->loc, E_TYPE, "async takes products only");
 		return ev_error();
 	}
-	return expand(E, e, fn, eval_arguments(E, e));
+	return expand(E, e, fn, eval_arguments(E, e, fn));
 }
 
 void exec_return(Elab *E, const Stmt *s)

@@ -214,7 +214,7 @@ Ev eval_i32(Elab *E, const Expr *e, const char *what);
 
 /* ---- scan.c: questions about syntax ---- */
 
-bool assigns_name(const Stmt *list, const char *name);
+bool assigns_name(const Elab *E, const Stmt *list, const char *name);
 bool expr_is_pure(const Elab *E, const Expr *e);
 /* Whether e stays the same while `body` runs. */
 bool expr_is_invariant(const Elab *E, const Expr *e, const Stmt *body, const char *index);

@@ -69,7 +69,7 @@ static bool is_counted(const Elab *E, const Stmt *s, Counted *c)
 		return false;
 	if (s->cond->op != BIN_LT && s->cond->op != BIN_LE)
 		return false;
-	if (!s->step || s->step->assign_op != AS_ADD || !is_name(s->step->lhs, name) || assigns_name(s->body, name))
+	if (!s->step || s->step->assign_op != AS_ADD || !is_name(s->step->lhs, name) || assigns_name(E, s->body, name))
 		return false;
 	c->bound = s->cond->b;
 	c->inclusive = s->cond->op == BIN_LE;

@@ -3,14 +3,29 @@
 
 #include <string.h>
 
-bool assigns_name(const Stmt *list, const char *name)
+/* A call of a function that takes the name as an out or inout scalar. */
+static bool call_assigns(const Elab *E, const Expr *e, const char *name)
+{
+	if (!e || e->kind != EX_CALL)
+		return false;
+	const Sym *y = sym_find(E, e->name);
+	const Decl *p = y && y->kind == SYM_FN ? y->decl->params : NULL;
+	for (const Expr *x = e->args; x && p; x = x->next, p = p->next)
+		if (p->kind == DE_SCALAR && p->dir != DIR_NONE && x->kind == EX_NAME && !strcmp(x->name, name))
+			return true;
+	return false;
+}
+
+bool assigns_name(const Elab *E, const Stmt *list, const char *name)
 {
 	for (const Stmt *s = list; s; s = s->next) {
 		if (s->kind == ST_ASSIGN && s->lhs->kind == EX_NAME && !strcmp(s->lhs->name, name))
 			return true;
-		if (assigns_name(s->body, name) || assigns_name(s->other, name))
+		if (s->kind == ST_CALL && call_assigns(E, s->rhs, name))
 			return true;
-		if (assigns_name(s->init, name) || assigns_name(s->step, name))
+		if (assigns_name(E, s->body, name) || assigns_name(E, s->other, name))
+			return true;
+		if (assigns_name(E, s->init, name) || assigns_name(E, s->step, name))
 			return true;
 	}
 	return false;
@@ -86,7 +101,7 @@ static bool invariant(const Elab *E, const Expr *e, const Around *loop)
 	if (!e)
 		return true;
 	switch (e->kind) {
-	case EX_NAME: return strcmp(e->name, loop->index) != 0 && !assigns_name(loop->body, e->name);
+	case EX_NAME: return strcmp(e->name, loop->index) != 0 && !assigns_name(E, loop->body, e->name);
 	case EX_SUBSCRIPT: return invariant_element(E, e, loop);
 	case EX_CALL: return builtin_is_pure(e->name) && all_invariant(E, e->args, loop);
 	case EX_TYPED_CALL: return !strcmp(e->name, "bitcast") && all_invariant(E, e->args, loop);
