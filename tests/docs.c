@@ -3,7 +3,7 @@
  *   docs TILEC FILE.md...
  *
  * ```tile blocks compile to TIR; ```tile-error blocks give a message whose [slug] is the name in the heading above;
- * ```tile-error-ptxas blocks do where the assembler is installed and are skipped elsewhere.
+ * ```tile-error-ptxas blocks do where the assembler is installed and are skipped elsewhere.  LANGUAGE.md has every built-in.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,6 +124,44 @@ static void read_book(Book *book, const char *tilec, const char *file)
 	free(src);
 }
 
+static bool has_word(const char *text, const char *word)
+{
+	size_t n = strlen(word);
+	for (const char *p = text; (p = strstr(p, word)); p += n) {
+		bool starts = p == text || !(isalnum((unsigned char)p[-1]) || p[-1] == '_');
+		if (starts && !(isalnum((unsigned char)p[n]) || p[n] == '_'))
+			return true;
+	}
+	return false;
+}
+
+static void builtins_are_described(void **state)
+{
+	static const char *const builtins[] = {
+#define BUILTIN(name, ...) name,
+#include "compiler/elaborate/builtins.def"
+#undef BUILTIN
+	};
+	const char *file = *state;
+	char *text = file_read(file, NULL);
+	assert_non_null(text);
+	for (size_t i = 0; i < sizeof builtins / sizeof builtins[0]; i++) {
+		if (!has_word(text, builtins[i]))
+			fail_msg("%s does not mention the built-in %s", file, builtins[i]);
+	}
+	free(text);
+}
+
+static void add_reference(Book *book, char *file)
+{
+	size_t n = strlen(file), m = strlen("LANGUAGE.md");
+	if (n < m || strcmp(file + n - m, "LANGUAGE.md") != 0)
+		return;
+	if (book->n == MAX_BLOCKS)
+		abort();
+	book->test[book->n++] = (struct CMUnitTest){ .name = "builtins_are_described", .test_func = builtins_are_described, .initial_state = file };
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3) {
@@ -132,8 +171,10 @@ int main(int argc, char **argv)
 	Book *book = calloc(1, sizeof *book);
 	if (!book)
 		return 1;
-	for (int i = 2; i < argc; i++)
+	for (int i = 2; i < argc; i++) {
 		read_book(book, argv[1], argv[i]);
+		add_reference(book, argv[i]);
+	}
 	int failed = book->n ? _cmocka_run_group_tests("docs", book->test, book->n, NULL, NULL) : 0;
 	if (!book->n)
 		puts("[  PASSED  ] 0 test(s).");
