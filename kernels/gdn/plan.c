@@ -4,7 +4,7 @@
 
 enum { MAX_GROUP = 4 /* k1.tile's GP */, K1_PER_SM = 4 /* k1.tile's OCC */ };
 
-/* In chunks; measured on an H200 (README.md has the shapes), k2 in us. */
+/* In chunks; measured on an H200, k2 in us.  The figures of PERSISTENT are from runs apart. */
 enum {
 	WARM = 64,         /* units.tile's */
 	SHORTEST_PART = 4, /* of a unit; shorter ones would mostly warm up (6 chunks at gates of -.05 a token) */

@@ -438,7 +438,7 @@ static const int none[] = { 0, -1 }, far_lengths[] = { 70, 65, -1 }, empty_ones[
 	aligned[] = { 64, 128, 64, -1 }, around[] = { 65, 0, 0, 63, 1, 129, 0, -1 }, pair[] = { 70, 130, -1 }, two[] = { 0, 65, -1 },
 	few_long[] = { 1000, 0, 2000, 65, -1 }, one_long[] = { 0, 1, 65, 4700, 0, 200, -1 }, two_long[] = { 4500, 130, 4300, -1 },
 	long_short[] = { 4500, 65, -1 }, eight[] = { 0, 1, 63, 64, 4700, 65, 0, 2, -1 };
-static int tiny[301]; /* 0 .. 3 tokens each */
+static int tiny[3001]; /* 0 .. 3 tokens each */
 
 static const GdnRow strides[] = {
 	{ .name = "strides_bf16", .in = { .batch = 2, .tokens = 70, .qk_heads = 2, .value_heads = 4 }, .strided = true, .states = GDN_BOTH },
@@ -456,8 +456,8 @@ static const GdnRow packed[] = {
 	{ .name = "packed_around_empty_ones", .in = { .key_dim = 64, .value_dim = 64 }, .lengths = around, .spare = 1, .states = GDN_FINAL },
 	{ .name = "packed_around_empty_ones_mixed", .in = { .qk_heads = 2, .value_heads = 6, .gates = GDN_GATES_MIXED }, .lengths = around, .spare = 64,
 		.states = GDN_INITIAL, .lengths_i64 = true },
-	{ .name = "packed_many_tiny", .in = { .tokens = 0 }, .lengths = tiny, .spare = 5, .states = GDN_NO_STATES, .chunk = 0.03 },
-	{ .name = "packed_many_tiny_d64", .in = { .key_dim = 64, .value_dim = 64 }, .lengths = tiny, .states = GDN_BOTH, .chunk = 0.03 },
+	{ .name = "packed_many_tiny", .in = { .tokens = 0 }, .lengths = tiny, .spare = 5, .states = GDN_NO_STATES, .chunk = 0.01 },
+	{ .name = "packed_many_tiny_d64", .in = { .key_dim = 64, .value_dim = 64 }, .lengths = tiny, .states = GDN_BOTH, .chunk = 0.01 },
 	{ .name = "packed_no_tokens", .in = { .tokens = 0 }, .lengths = empty_ones, .states = GDN_BOTH },
 	{ .name = "packed_no_tokens_spare", .in = { .tokens = 0 }, .lengths = empty_ones, .spare = 70, .states = GDN_FINAL },
 	{ .name = "packed_one_of_none", .in = { .tokens = 0 }, .lengths = none, .states = GDN_INITIAL },
@@ -811,9 +811,9 @@ size_t gdn_cases(NumericCase *out)
 		{ "refuses_wrong_arguments", run_refusals, { .in = { .batch = 2, .tokens = 3, .qk_heads = 2, .value_heads = 4, .seed = 11 }, .states = GDN_BOTH } },
 	};
 	Table t = { .out = out };
-	for (int i = 0; i < 300; i++)
+	for (int i = 0; i < 3000; i++)
 		tiny[i] = i * 7 % 4;
-	tiny[300] = -1;
+	tiny[3000] = -1;
 	add_shapes(&t);
 	add_dims(&t);
 	add_states(&t);
