@@ -152,7 +152,7 @@ static Value *limit_mask(ElementCopy *c, const Op *op, const TileRef *g, Value *
 	return mask;
 }
 
-/* Drops unit dimensions is not needed: views index them away.  Copies have one or two dimensions here. */
+/* Copies by threads have one or two dimensions: views index the others away. */
 static bool element_copy(Lower *L, const Op *op, const TileRef *s, const TileRef *d, Value *scalar, Value *limit)
 {
 	const TileRef *shape_of = d;

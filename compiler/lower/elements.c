@@ -563,7 +563,7 @@ void lower_parallel(Lower *L, const Op *op)
 	}
 	x.vec = ARENA_ARRAY(L->arena, Vec, L->nvalues + 1);
 	layout_base(L, x.layout, L->team.lane, warp_scope ? const_i32(L, 0) : L->team.warp, &x.base_row, &x.base_col);
-	int batch = (int)attr_int(op, "batch", 8), threads = warp_scope ? 32 : 32 * L->team.warps;
+	int batch = (int)attr_int(op, "batch", 8);
 	/* Threads beyond the tile's elements would repeat stores: only the first of each replica works. */
 	Guard g = { 0 };
 	V alone = NULL;
@@ -579,7 +579,6 @@ void lower_parallel(Lower *L, const Op *op)
 		V zero = LLVMBuildICmp(L->b, LLVMIntEQ, bit, const_i32(L, 0), "");
 		alone = alone ? LLVMBuildAnd(L->b, alone, zero, "") : zero;
 	}
-	(void)threads;
 	if (alone)
 		g = guard_begin(L, alone);
 	for (x.first = 0; x.first < x.layout->nregs; x.first += x.n) {
