@@ -74,8 +74,11 @@ static bool apply_index(Elab *E, const Sub *s, View *v, ViewDim *d)
 	Ev e = index_value(E, s->a);
 	if (e.kind == EV_ERROR || !check_index(E, s->a->loc, v, d, e))
 		return false;
-	if (d->ring)
+	if (d->ring) {
 		e = ev_binary(E, s->a->loc, BIN_MOD, e, ev_int(DT_I32, d->extent));
+		if (e.kind == EV_VALUE && e.value->def && e.value->def->code == OP_MOD)
+			attr_set_int(E->t, e.value->def, "use", 1); /* use numbers of tiles are not negative */
+	}
 	if (d->take > 0)
 		e = ev_binary(E, s->a->loc, BIN_ADD, d->start, e);
 	d->start = e;

@@ -36,12 +36,13 @@ static void lower_arrive(Lower *L, const Op *op)
 	const Op *bar = op->args[0]->def;
 	V at = barrier_address(L, bar, slot_of(L, bar, use_number(L, op->args[1])));
 	int64_t bytes = attr_int(op, "bytes", 0);
-	if (!tir_enclosing(op, OP_ONCE)) /* else the other lanes are not here */
+	bool alone = tir_enclosing(op, OP_ONCE), announces = bytes > 0 && L->team.warps > 1; /* by the first thread */
+	if (!alone)
 		L->ops->syncwarp(L);
-	Guard g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntEQ, L->team.lane, const_i32(L, 0), ""));
+	Guard g = guard_begin(L, alone || announces ? LLVMBuildICmp(L->b, LLVMIntEQ, L->team.lane, const_i32(L, 0), "") : L->ops->one_lane(L));
 	if (op->nargs > 2) {
 		L->ops->mbar_arrive_at(L, at, use_number(L, op->args[2]));
-	} else if (bytes > 0 && L->team.warps > 1) { /* one warp announces the bytes */
+	} else if (announces) {
 		V b = LLVMBuildSelect(L->b, first_thread(L), const_i32(L, bytes), const_i32(L, 0), "");
 		L->ops->mbar_arrive(L, at, b);
 	} else {

@@ -56,6 +56,7 @@ typedef struct TargetOps {
 	void (*bar_sync)(Lower *, V id, unsigned threads);
 	void (*bar_arrive)(Lower *, V id, unsigned threads);
 	void (*syncwarp)(Lower *);
+	V (*one_lane)(Lower *); /* i1: true in one lane of a converged warp */
 	V (*shfl)(Lower *, V i32_value, int mode, V lane); /* 0 idx, 1 up, 2 down, 3 bfly */
 	void (*wgmma)(Lower *, const Wgmma *);
 	void (*wgmma_fence)(Lower *);

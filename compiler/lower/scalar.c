@@ -216,7 +216,12 @@ V lower_scalar(Lower *L, const Op *op, V *args)
 		if (dtype_is_float(d))
 			return float_binary(L, op->code, d, args[0], args[1]);
 		return int_binary(L, op->code, d, args[0], args[1]);
-	case OP_MOD: case OP_AND: case OP_OR: case OP_XOR: case OP_SHL: case OP_SHR:
+	case OP_MOD:
+		/* Cheaper unsigned, and the same as the slot of a barrier of this use. On the CPU a negative one leaves the tile and is reported. */
+		if (attr_int(op, "use", 0) && !L->ops->cpu)
+			return LLVMBuildURem(L->b, args[0], args[1], "");
+		return int_binary(L, op->code, d, args[0], args[1]);
+	case OP_AND: case OP_OR: case OP_XOR: case OP_SHL: case OP_SHR:
 		return int_binary(L, op->code, d, args[0], args[1]);
 	case OP_MIN: case OP_MAX: return lower_minmax(L, op, args[0], args[1]);
 	case OP_NEG: return lower_neg(L, d, args[0]);

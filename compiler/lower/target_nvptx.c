@@ -193,6 +193,13 @@ static void nv_bar_arrive(Lower *L, V id, unsigned threads)
 	ptx(L, arena_printf(L->arena, "bar.arrive $0, %u;", threads), "r,~{memory}", NULL, (V[]){ id }, 1);
 }
 
+/* Unlike a comparison of the thread's number this needs no register, nor the slow read of the number that ptxas puts in its place. */
+static V nv_one_lane(Lower *L)
+{
+	V elected = INTR(L, "llvm.nvvm.elect.sync", const_i32(L, -1));
+	return LLVMBuildExtractValue(L->b, elected, 1, "");
+}
+
 static void nv_syncwarp(Lower *L) { ptx(L, "bar.warp.sync 0xffffffff;", "~{memory}", NULL, NULL, 0); }
 
 /* ---- products ---- */
@@ -406,7 +413,7 @@ const TargetOps target_nvptx = {
 	.mbar_wait = nv_mbar_wait, .tma_load = nv_tma_load, .tma_store = nv_tma_store, .bulk_load = nv_bulk_load, .bulk_store = nv_bulk_store,
 	.bulk_commit = nv_bulk_commit, .bulk_wait = nv_bulk_wait, .cp_async = nv_cp_async, .cp_async_commit = nv_cp_async_commit,
 	.cp_async_wait = nv_cp_async_wait, .fence_async = nv_fence_async, .bar_sync = nv_bar_sync, .bar_arrive = nv_bar_arrive,
-	.syncwarp = nv_syncwarp, .shfl = nv_shfl, .wgmma = nv_wgmma, .wgmma_fence = nv_wgmma_fence, .wgmma_commit = nv_wgmma_commit,
+	.syncwarp = nv_syncwarp, .one_lane = nv_one_lane, .shfl = nv_shfl, .wgmma = nv_wgmma, .wgmma_fence = nv_wgmma_fence, .wgmma_commit = nv_wgmma_commit,
 	.wgmma_wait = nv_wgmma_wait, .ldmatrix = nv_ldmatrix, .stmatrix = nv_stmatrix, .movmatrix = nv_movmatrix, .mma_sync = nv_mma_sync,
 	.grid_wait = nv_grid_wait, .grid_launch = nv_grid_launch, .cluster_sync = nv_cluster_sync, .clock = nv_clock, .timer = nv_timer, .print = nv_print,
 	.fail = nv_fail,

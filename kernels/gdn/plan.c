@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-enum { MAX_GROUP = 4 /* k1.tile's GP */, K1_PER_SM = 4 /* k1.tile's OCC */ };
+enum { MAX_GROUP = 4 /* k1.tile's GP */, K1_PER_SM = 5 /* k1.tile's OCC */ };
 
 /* In chunks; measured on an H200, k2 in us.  The figures of PERSISTENT are from runs apart. */
 enum {
@@ -62,10 +62,10 @@ GdnPlan gdn_plan(const tilekern_gdn_params *p, int sm_count)
 	}
 	int64_t ctas = l.units * p->value_heads * ceil_div(p->value_dim, 64);
 	bool whole = ctas > sm_count && !gdn_saves(p);
-	l.pairs = whole && (p->value_dim <= 64 || (l.part > 0 ? l.part : chunks) <= SHORT);
-	l.narrow = !whole || l.pairs;
+	l.pairs = whole && p->key_dim <= 64 && (p->value_dim <= 64 || (l.part > 0 ? l.part : chunks) <= SHORT);
+	l.narrow = !whole || l.pairs || p->value_dim <= 64;
 	bool direct = p->key_dim == gdn_key_tile(p) && p->value_dim % (l.narrow ? 64 : 128) == 0 && (!p->final_state || p->state_dtype == TILERT_F32);
-	l.ctas = l.part == 0 && chunks <= PERSISTENT && direct && !gdn_saves(p) ? sm_count * (l.pairs ? 2 : 1) : INT32_MAX;
+	l.ctas = l.part == 0 && chunks <= PERSISTENT && direct && !l.pairs && !gdn_saves(p) ? sm_count : INT32_MAX;
 	/* Sequences that all have as many slots. */
 	int64_t at_once = lanes > 0 ? sm_count / (lanes / n) : 0;
 	l.active = n > 0 && gdn_slots(p) % n == 0 && at_once > 1 ? (at_once < n ? at_once : n) : 1;

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <tilekern/gdn.h>
 
-enum { GDN_C = 64 /* tokens of a chunk */, GDN_RECORD_BYTES = 13312 /* record.tile */, GDN_ALIGN = 256 /* of the workspace's tensors */ };
+enum { GDN_C = 64 /* tokens of a chunk */, GDN_RECORD_BYTES = 7168 /* record.tile */, GDN_ALIGN = 256 /* of the workspace's tensors */ };
 
 /* What the extents of a call, which have been checked, come to. */
 int64_t gdn_sequences(const tilekern_gdn_params *p);

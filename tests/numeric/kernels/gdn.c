@@ -47,10 +47,10 @@ static void check_empty_sequences(const GdnRun *r, const float *final)
 	}
 }
 
-/* A record has, among others, the decay of its chunk (float 192) and T in fp16, whose first element is the first beta (kernels/gdn/record.tile). */
+/* A record has, among others, the log2 decay of its chunk (float 191) and T in fp16, whose first element is the first beta (kernels/gdn/record.tile). */
 static void check_records(const GdnRun *r, double *beta, double *decay)
 {
-	enum { RECORD = 13312, DECAY = 192, T = 1024 };
+	enum { RECORD = 7168, DECAY = 191, T = 1024 };
 	int64_t HV = r->row.in.value_heads;
 	unsigned char *all = buffer_take(r->records);
 	for (int64_t s = 0; s < r->sequences; s++) {
@@ -62,6 +62,7 @@ static void check_records(const GdnRun *r, double *beta, double *decay)
 				float got_d;
 				uint16_t got_b;
 				memcpy(&got_d, record + DECAY * sizeof(float), sizeof got_d);
+				got_d = exp2f(got_d);
 				memcpy(&got_b, record + T, sizeof got_b);
 				for (int64_t i = t; i < end; i++)
 					d *= decay[i * HV + h];
