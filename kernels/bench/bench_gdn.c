@@ -10,20 +10,22 @@
 #include "kernels/gdn/input.h"
 
 /* Large inputs repeat this many rows, a token of a head each; a prime, so that no wrong index lands on the same values. */
-enum { PERIOD = 65521, STATES = 61, DIM = 128, MAX_HEADS = 64, MAX_SETS = 16 };
+enum { PERIOD = 65521, STATES = 61, MAX_HEADS = 64, MAX_SETS = 16 };
 /* Below this many bytes of inputs and outputs several sets are launched by turns, so that none is in the L2 cache (50 MB) when its turn comes. */
 static const double COLD_BYTES = 150e6;
 /* What the dense units and the memory of an H200 sustain (kernels.md 2.1). */
 static const double PEAK_FLOPS = 790e12, PEAK_BYTES = 4.3e12;
 
-typedef struct Shape { int64_t qk_heads, value_heads, sequences, tokens; } Shape; /* tokens of a sequence; sequences are packed */
+typedef struct Shape { int64_t qk_heads, value_heads, sequences, tokens, dim; } Shape; /* tokens of a sequence; sequences are packed; K = V = dim */
 
 #define CHECK_GDN(call) bench_check((call), tilekern_last_error(), #call)
 
 typedef struct Variant {
 	const char *name;
-	bool fp16, gates16;
+	bool fp16, gates16, saves; /* saves: u, the records and the states that enter chunks */
 	unsigned options;
+	GdnGates gates;
+	tilekern_gdn_split split;
 } Variant;
 
 typedef struct Problem {
@@ -36,10 +38,15 @@ typedef struct Problem {
 } Problem;
 
 static size_t token_heads(Shape s) { return (size_t)(s.sequences * s.tokens * s.value_heads); }
-static size_t states(Shape s) { return (size_t)(s.sequences * s.value_heads) * DIM * DIM; }
-static double flops(Shape s) { return 163840.0 * (double)token_heads(s); }
-/* What must be read and written once: q and k of 256 bytes for G heads, v, o, g and beta; states are not counted. */
-static double bytes(Shape s) { return (512.0 * (double)s.qk_heads / (double)s.value_heads + 520) * (double)token_heads(s); }
+static size_t states(Shape s) { return (size_t)(s.sequences * s.value_heads) * (size_t)(s.dim * s.dim); }
+/* Three products with the state, and those within a chunk. */
+static double flops(Shape s) { return (6.0 * (double)s.dim + 512) * (double)s.dim * (double)token_heads(s); }
+/* What must be read and written once: q and k for G heads, v, o, g and beta; neither states nor what is saved is counted. */
+static double bytes(Shape s)
+{
+	double row = 2 * (double)s.dim;
+	return (2 * row * (double)s.qk_heads / (double)s.value_heads + 2 * row + 8) * (double)token_heads(s);
+}
 
 static tilert_ptr offsets(Bench *b, Shape s)
 {
@@ -66,23 +73,31 @@ static tilekern_gdn_params make_params(Bench *b, tilekern_gdn *gdn, const Proble
 	p.tokens = s.sequences * s.tokens;
 	p.qk_heads = s.qk_heads;
 	p.value_heads = s.value_heads;
+	p.key_dim = p.value_dim = s.dim;
+	p.split = q->variant.split;
 	p.dtype = q->variant.fp16 ? TILERT_F16 : TILERT_BF16;
 	p.gate_dtype = p.beta_dtype = q->variant.gates16 ? p.dtype : TILERT_F32;
 	p.options = q->variant.options;
-	p.q = input(b, in->q16, 2, DIM, qk);
-	p.k = input(b, in->k16, 2, DIM, qk);
-	p.v = input(b, in->v16, 2, DIM, heads);
+	p.q = input(b, in->q16, 2, s.dim, qk);
+	p.k = input(b, in->k16, 2, s.dim, qk);
+	p.v = input(b, in->v16, 2, s.dim, heads);
 	p.g = input(b, gate == 2 ? (const void *)in->gates16 : in->g, gate, 1, heads);
 	p.beta = input(b, gate == 2 ? (const void *)in->beta16 : in->beta, gate, 1, heads);
-	p.o = bench_poisoned(b, heads * DIM * 2);
+	p.o = bench_poisoned(b, heads * (size_t)s.dim * 2);
 	if (s.sequences > 1) {
 		p.sequences = s.sequences;
 		p.cu_seqlens = first ? first->cu_seqlens : offsets(b, s);
 	}
-	p.initial_state = first ? first->initial_state : bench_periodic(b, in->initial, (size_t)STATES * DIM * DIM * 4, states(s) * 4);
+	p.initial_state = first ? first->initial_state : bench_periodic(b, in->initial, (size_t)(STATES * s.dim * s.dim) * 4, states(s) * 4);
 	p.final_state = first ? first->final_state : bench_poisoned(b, states(s) * 4);
 	p.a_log = first ? first->a_log : bench_periodic(b, in->a_log, 4, MAX_HEADS * 4);
 	p.dt_bias = first ? first->dt_bias : bench_periodic(b, in->dt_bias, 4, MAX_HEADS * 4);
+	if (q->variant.saves) {
+		size_t chunks = (size_t)(tilekern_gdn_slots(&p) * s.value_heads);
+		p.u = first ? first->u : bench_poisoned(b, heads * (size_t)s.dim * 2);
+		p.states = first ? first->states : bench_poisoned(b, chunks * (size_t)(s.dim * s.dim) * 2);
+		p.records = first ? first->records : bench_poisoned(b, chunks * (size_t)TILEKERN_GDN_RECORD_BYTES);
+	}
 	CHECK_GDN(tilekern_gdn_workspace_bytes(gdn, &p, &p.workspace_bytes));
 	p.workspace = first ? first->workspace : bench_poisoned(b, p.workspace_bytes);
 	return p;
@@ -103,7 +118,7 @@ static void free_problem(Bench *b, Problem *q)
 	for (int i = 0; i < q->sets; i++) {
 		const tilekern_gdn_params *p = &q->p[i];
 		const tilert_ptr own[] = { p->q, p->k, p->v, p->g, p->beta, p->o };
-		const tilert_ptr shared[] = { p->cu_seqlens, p->initial_state, p->final_state, p->a_log, p->dt_bias, p->workspace };
+		const tilert_ptr shared[] = { p->cu_seqlens, p->initial_state, p->final_state, p->a_log, p->dt_bias, p->workspace, p->u, p->states, p->records };
 		tilekern_gdn_call_destroy(q->call[i]);
 		for (size_t j = 0; j < sizeof own / sizeof own[0]; j++)
 			bench_free(b, own[j]);
@@ -128,23 +143,23 @@ static double head_error(Bench *b, const Problem *q, const uint16_t *o, int64_t 
 {
 	const GdnInput *in = q->source;
 	Shape s = q->s;
-	int64_t T = s.tokens, HV = s.value_heads, H = s.qk_heads, hq = h / (HV / H), row = n * T;
+	int64_t T = s.tokens, D = s.dim, HV = s.value_heads, H = s.qk_heads, hq = h / (HV / H), row = n * T;
 	unsigned options = q->variant.options;
-	float *qs = gather(in->q, row * H + hq, H, T, DIM), *ks = gather(in->k, row * H + hq, H, T, DIM), *vs = gather(in->v, row * HV + h, HV, T, DIM);
+	float *qs = gather(in->q, row * H + hq, H, T, D), *ks = gather(in->k, row * H + hq, H, T, D), *vs = gather(in->v, row * HV + h, HV, T, D);
 	float *gs = gather(in->g, row * HV + h, HV, T, 1), *bs = gather(in->beta, row * HV + h, HV, T, 1);
-	float *got = bench_memory((size_t)(T * DIM) * 4), *ht = bench_memory(DIM * DIM * 4);
-	double *ref_o = bench_memory((size_t)(T * DIM) * 8), *ref_state = bench_memory(DIM * DIM * 8);
-	GdnReference ref = { .batch = 1, .tokens = T, .qk_heads = 1, .value_heads = 1, .key_dim = DIM, .value_dim = DIM, .q = qs, .k = ks, .v = vs, .g = gs,
-		.beta = bs, .a_log = in->a_log, .dt_bias = in->dt_bias, .initial = in->initial + (n * HV + h) % STATES * DIM * DIM,
+	float *got = bench_memory((size_t)(T * D) * 4), *ht = bench_memory((size_t)(D * D) * 4);
+	double *ref_o = bench_memory((size_t)(T * D) * 8), *ref_state = bench_memory((size_t)(D * D) * 8);
+	GdnReference ref = { .batch = 1, .tokens = T, .qk_heads = 1, .value_heads = 1, .key_dim = D, .value_dim = D, .q = qs, .k = ks, .v = vs, .g = gs,
+		.beta = bs, .a_log = in->a_log, .dt_bias = in->dt_bias, .initial = in->initial + (n * HV + h) % STATES * D * D,
 		.l2norm = options & TILEKERN_GDN_L2NORM, .raw_gate = options & TILEKERN_GDN_RAW_GATE, .sigmoid_beta = options & TILEKERN_GDN_SIGMOID_BETA };
-	for (int64_t i = 0; i < T * DIM; i++) {
-		uint16_t x = o[((row + i / DIM) * HV + h) * DIM + i % DIM];
+	for (int64_t i = 0; i < T * D; i++) {
+		uint16_t x = o[((row + i / D) * HV + h) * D + i % D];
 		got[i] = q->variant.fp16 ? fp16_to_float(x) : bf16_to_float(x);
 	}
 	gdn_reference(&ref, ref_o, ref_state);
-	CHECK(tilert_download(b->device, ht, q->p[0].final_state + (tilert_ptr)((size_t)(n * HV + h) * DIM * DIM * 4), DIM * DIM * 4));
-	Accuracy of_o = accuracy_of_floats(ref_o, got, (AccuracyShape){ 1, T, 1, DIM, GDN_CHUNK });
-	Accuracy of_state = accuracy_of_floats(ref_state, ht, (AccuracyShape){ 1, 1, 1, DIM * DIM, 1 });
+	CHECK(tilert_download(b->device, ht, q->p[0].final_state + (tilert_ptr)((size_t)((n * HV + h) * D * D) * 4), (size_t)(D * D) * 4));
+	Accuracy of_o = accuracy_of_floats(ref_o, got, (AccuracyShape){ 1, T, 1, D, GDN_CHUNK });
+	Accuracy of_state = accuracy_of_floats(ref_state, ht, (AccuracyShape){ 1, 1, 1, D * D, 1 });
 	float *all[] = { qs, ks, vs, gs, bs, got, ht };
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		free(all[i]);
@@ -156,7 +171,7 @@ static double head_error(Bench *b, const Problem *q, const uint16_t *o, int64_t 
 /* The first and the last head of the first set, whose output goes to `o`; the other sets must give the same bits. */
 static double find_error(Bench *b, Problem *q, uint16_t *o)
 {
-	size_t n = token_heads(q->s) * DIM * 2;
+	size_t n = token_heads(q->s) * (size_t)q->s.dim * 2;
 	uint16_t *other = bench_memory(n);
 	double error = 0;
 	for (int i = q->sets - 1; i >= 0; i--) { /* the first comes last: the final state is its */
@@ -175,7 +190,7 @@ static double find_error(Bench *b, Problem *q, uint16_t *o)
 /* Whether the launches that were timed, back to back, wrote what the first one did. */
 static bool still_same(Bench *b, const Problem *q, const uint16_t *o)
 {
-	size_t n = token_heads(q->s) * DIM * 2;
+	size_t n = token_heads(q->s) * (size_t)q->s.dim * 2;
 	uint16_t *now = bench_memory(n);
 	bool same = true;
 	for (int i = 0; i < q->sets && same; i++) {
@@ -203,7 +218,7 @@ static void run(Bench *b, tilekern_gdn *gdn, Shape s, Variant variant, const Gdn
 {
 	char shape[64];
 	Problem q = make_problem(b, gdn, s, variant, source);
-	uint16_t *o = bench_memory(token_heads(s) * DIM * 2);
+	uint16_t *o = bench_memory(token_heads(s) * (size_t)s.dim * 2);
 	double error = find_error(b, &q, o), allowed = variant.fp16 ? 0.0015 : 0.006, ms = 0, graph = 0;
 	snprintf(shape, sizeof shape, "%lldx%lld %lld/%lld%s", (long long)s.sequences, (long long)s.tokens, (long long)s.qk_heads, (long long)s.value_heads,
 		variant.name);
@@ -227,12 +242,10 @@ static void run(Bench *b, tilekern_gdn *gdn, Shape s, Variant variant, const Gdn
 	free_problem(b, &q);
 }
 
-static void make_source(GdnInput *in, Variant v)
+static void make_source(GdnInput *in, Variant v, int64_t dim)
 {
-	GdnInputSpec spec = { .batch = 1, .tokens = PERIOD, .qk_heads = 1, .value_heads = 1, .key_dim = DIM, .value_dim = DIM, .sequences = STATES,
+	GdnInputSpec spec = { .batch = 1, .tokens = PERIOD, .qk_heads = 1, .value_heads = 1, .key_dim = dim, .value_dim = dim, .gates = v.gates, .sequences = STATES,
 		.fp16 = v.fp16, .gate16 = v.gates16, .beta16 = v.gates16, .with_initial = true, .seed = 11 };
-	if (v.options & TILEKERN_GDN_RAW_GATE)
-		spec.gates = GDN_GATES_RAW;
 	if (v.options & TILEKERN_GDN_SIGMOID_BETA)
 		spec.betas = GDN_BETAS_RAW;
 	if (!gdn_input_make(in, &spec))
@@ -241,26 +254,35 @@ static void make_source(GdnInput *in, Variant v)
 
 void bench_gdn(Bench *b)
 {
+	enum { ALL_IN_KERNEL = TILEKERN_GDN_L2NORM | TILEKERN_GDN_RAW_GATE | TILEKERN_GDN_SIGMOID_BETA };
 	static const int64_t heads[][2] = { { 2, 8 }, { 4, 16 }, { 8, 32 }, { 16, 64 }, { 16, 32 }, { 16, 48 }, { 16, 16 }, { 32, 32 } };
 	static const int64_t lengths[][2] = { { 1, 32768 }, { 1, 8192 }, { 1, 2048 }, { 4, 8192 }, { 8, 4096 }, { 8, 1024 } };
-	static const Variant plain = { "", false, false, 0 }, others[] = {
-		{ " fp16", true, false, 0 },
-		{ " all in kernel", false, true, TILEKERN_GDN_L2NORM | TILEKERN_GDN_RAW_GATE | TILEKERN_GDN_SIGMOID_BETA },
+	static const Variant plain = { .name = "" };
+	static const struct { Variant v; Shape s; } others[] = {
+		{ { .name = " fp16", .fp16 = true }, { 16, 64, 1, 32768, 128 } },
+		{ { .name = " fp16", .fp16 = true }, { 16, 32, 4, 8192, 128 } },
+		{ { .name = " all in kernel", .gates16 = true, .options = ALL_IN_KERNEL, .gates = GDN_GATES_RAW }, { 16, 64, 1, 32768, 128 } },
+		{ { .name = " all in kernel", .gates16 = true, .options = ALL_IN_KERNEL, .gates = GDN_GATES_RAW }, { 16, 32, 4, 8192, 128 } },
+		{ { .name = " no decay", .gates = GDN_GATES_ZERO }, { 2, 8, 1, 32768, 128 } },
+		{ { .name = " exact", .split = TILEKERN_GDN_SPLIT_EXACT }, { 2, 8, 1, 32768, 128 } },
+		{ { .name = " uncut", .split = TILEKERN_GDN_SPLIT_OFF }, { 2, 8, 1, 32768, 128 } },
+		{ { .name = " saving", .saves = true }, { 16, 32, 4, 8192, 128 } },
+		{ { .name = " K = V = 64" }, { 16, 32, 4, 8192, 64 } },
+		{ { .name = " K = V = 64" }, { 16, 64, 1, 32768, 64 } },
+		{ { .name = " K = V = 256" }, { 16, 32, 4, 8192, 256 } },
 	};
-	static const Shape other_shapes[] = { { 16, 64, 1, 32768 }, { 16, 32, 4, 8192 } };
 	tilekern_gdn *gdn;
 	GdnInput source;
 	CHECK_GDN(tilekern_gdn_open(b->device, &gdn));
-	make_source(&source, plain);
+	make_source(&source, plain, 128);
 	for (size_t h = 0; h < sizeof heads / sizeof heads[0]; h++) {
 		for (size_t l = 0; l < sizeof lengths / sizeof lengths[0]; l++)
-			run(b, gdn, (Shape){ heads[h][0], heads[h][1], lengths[l][0], lengths[l][1] }, plain, &source);
+			run(b, gdn, (Shape){ heads[h][0], heads[h][1], lengths[l][0], lengths[l][1], 128 }, plain, &source);
 	}
 	gdn_input_free(&source);
-	for (size_t v = 0; v < sizeof others / sizeof others[0]; v++) {
-		make_source(&source, others[v]);
-		for (size_t i = 0; i < sizeof other_shapes / sizeof other_shapes[0]; i++)
-			run(b, gdn, other_shapes[i], others[v], &source);
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+		make_source(&source, others[i].v, others[i].s.dim);
+		run(b, gdn, others[i].s, others[i].v, &source);
 		gdn_input_free(&source);
 	}
 	tilekern_gdn_close(gdn);

@@ -193,7 +193,7 @@ static CallArgs all_arguments(const tilekern_gdn_params *p, const GdnPlan *l)
 {
 	const int64_t fade[] = { p->value_heads, gdn_slots(p) }, k = gdn_key_tile(p), v = gdn_value_tile(p);
 	const int64_t starts[] = { l->units, p->value_heads, v, k }, change[] = { l->units, p->value_heads, 2 * k, k };
-	const int64_t records[] = { gdn_slots(p), p->value_heads, GDN_RECORD_BYTES }, heads[] = { p->value_heads }, offsets[] = { gdn_sequences(p) + 1 };
+	const int64_t records[] = { gdn_slots(p), p->value_heads, TILEKERN_GDN_RECORD_BYTES }, heads[] = { p->value_heads }, offsets[] = { gdn_sequences(p) + 1 };
 	bool f32 = p->state_dtype == TILERT_F32;
 	CallArgs a = { .n = 0 };
 	token_major(&a, p, "q", p->q, p->dtype, p->qk_heads, p->key_dim, p->q_strides);

@@ -24,8 +24,6 @@
 	VARIANT(K2_F16_128_2, gdn_k2_f16_128_2, gdn_k2) \
 	VARIANT(K2_BF16_256, gdn_k2_bf16_256, gdn_k2_wide) \
 	VARIANT(K2_F16_256, gdn_k2_f16_256, gdn_k2_wide) \
-	VARIANT(K2_BF16_64_PAIRS, gdn_k2_bf16_64_pairs, gdn_k2) \
-	VARIANT(K2_F16_64_PAIRS, gdn_k2_f16_64_pairs, gdn_k2) \
 	VARIANT(K2_BF16_64_SAVE, gdn_k2_bf16_64_save, gdn_k2) \
 	VARIANT(K2_BF16_128_SAVE, gdn_k2_bf16_128_save, gdn_k2) \
 	VARIANT(K2_F16_64_SAVE, gdn_k2_f16_64_save, gdn_k2) \

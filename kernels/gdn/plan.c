@@ -4,13 +4,11 @@
 
 enum { MAX_GROUP = 4 /* k1.tile's GP */, K1_PER_SM = 5 /* k1.tile's OCC */ };
 
-/* In chunks; measured on an H200, k2 in us.  The figures of PERSISTENT are from runs apart. */
+/* In chunks; measured on an H200. */
 enum {
 	WARM = 64,         /* units.tile's */
 	SHORTEST_PART = 4, /* of a unit; shorter ones would mostly warm up (6 chunks at gates of -.05 a token) */
-	SHORT = 12,        /* sequences and units for which two CTAs of 64 columns a multiprocessor beat one of 128: 2/8, 1 x 2048 15.7 against
-	                    * 23.8, 2/8, 1 x 8192 33.5 against 35.3; with 16 chunks (16/64, 8 x 1024) 173 against 164, with 128 575 against 504 */
-	PERSISTENT = 32    /* sequences for which k2 is persistent: 16 chunks 155 against 164, 128 chunks (16/64, 4 x 8192) 511 against 504 */
+	PERSISTENT = 32    /* sequences for which k2 is persistent: 16 chunks (16/64, 8 x 1024) 158 us against 167; 128 chunks were 1% slower in runs apart */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -29,7 +27,7 @@ bool gdn_saves(const tilekern_gdn_params *p) { return p->states || p->u; }
 static void lay_out(GdnPlan *l, const tilekern_gdn_params *p)
 {
 	int64_t heads = p->value_heads, k = gdn_key_tile(p);
-	l->fade = (size_t)(gdn_slots(p) * heads) * GDN_RECORD_BYTES;
+	l->fade = (size_t)(gdn_slots(p) * heads) * TILEKERN_GDN_RECORD_BYTES;
 	l->pending = (l->fade + (size_t)(gdn_slots(p) * heads) * sizeof(float) + GDN_ALIGN - 1) / GDN_ALIGN * GDN_ALIGN;
 	l->starts = l->pending + GDN_ALIGN;
 	l->change = l->starts + (l->joined ? (size_t)(l->units * heads * gdn_value_tile(p) * k) * sizeof(float) : 0);
@@ -47,7 +45,8 @@ static int64_t group_of(const tilekern_gdn_params *p, int sm_count)
 	return 1;
 }
 
-/* A chunk takes a CTA 1.1 us with 64 columns of V and 1.9 us with 128 (H200): the first is for calls that leave multiprocessors idle.  Units fill the device once where sequences and heads do not. */
+/* A chunk takes a CTA 1.1 us with 64 columns of V and 2.0 us with 128 (H200): the first is for calls that leave multiprocessors idle.
+ * Units fill the device once where sequences and heads do not. */
 GdnPlan gdn_plan(const tilekern_gdn_params *p, int sm_count)
 {
 	int64_t n = gdn_sequences(p), lanes = n * p->value_heads * ceil_div(p->value_dim, 128), chunks = n ? ceil_div(gdn_slots(p), n) : 0;
@@ -61,11 +60,9 @@ GdnPlan gdn_plan(const tilekern_gdn_params *p, int sm_count)
 		l.warm = p->split == TILEKERN_GDN_SPLIT_EXACT && l.joined ? 0 : WARM;
 	}
 	int64_t ctas = l.units * p->value_heads * ceil_div(p->value_dim, 64);
-	bool whole = ctas > sm_count && !gdn_saves(p);
-	l.pairs = whole && p->key_dim <= 64 && (p->value_dim <= 64 || (l.part > 0 ? l.part : chunks) <= SHORT);
-	l.narrow = !whole || l.pairs || p->value_dim <= 64;
+	l.narrow = ctas <= sm_count || gdn_saves(p) || p->value_dim <= 64;
 	bool direct = p->key_dim == gdn_key_tile(p) && p->value_dim % (l.narrow ? 64 : 128) == 0 && (!p->final_state || p->state_dtype == TILERT_F32);
-	l.ctas = l.part == 0 && chunks <= PERSISTENT && direct && !l.pairs && !gdn_saves(p) ? sm_count : INT32_MAX;
+	l.ctas = l.part == 0 && chunks <= PERSISTENT && direct && !gdn_saves(p) ? sm_count : INT32_MAX;
 	/* Sequences that all have as many slots. */
 	int64_t at_once = lanes > 0 ? sm_count / (lanes / n) : 0;
 	l.active = n > 0 && gdn_slots(p) % n == 0 && at_once > 1 ? (at_once < n ? at_once : n) : 1;

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <tilekern/gdn.h>
 
-enum { GDN_C = 64 /* tokens of a chunk */, GDN_RECORD_BYTES = 7168 /* record.tile */, GDN_ALIGN = 256 /* of the workspace's tensors */ };
+enum { GDN_C = 64 /* tokens of a chunk */, GDN_ALIGN = 256 /* of the workspace's tensors */ };
 
 /* What the extents of a call, which have been checked, come to. */
 int64_t gdn_sequences(const tilekern_gdn_params *p);
@@ -17,8 +17,7 @@ bool gdn_saves(const tilekern_gdn_params *p);         /* k2 writes more than o a
 typedef struct GdnPlan {
 	int64_t part;        /* chunks of a unit (units.tile); 0: a unit is a sequence */
 	int64_t units;
-	bool narrow;         /* one state warpgroup, 64 columns of V, a CTA ... */
-	bool pairs;          /* ... and two CTAs a multiprocessor */
+	bool narrow;         /* one state warpgroup, 64 columns of V, a CTA; else two */
 	int64_t ctas;        /* of k2, at most: persistent for short sequences, long ones are better handed out as CTAs become free */
 	int64_t active;      /* sequences scanned at once (k1.tile) */
 	int64_t group;       /* value heads that one item of k1 makes */

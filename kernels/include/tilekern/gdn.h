@@ -49,6 +49,9 @@ typedef enum tilekern_gdn_split {
 	TILEKERN_GDN_SPLIT_OFF
 } tilekern_gdn_split;
 
+/** Of a chunk and value head: T, fp16, and the gate (kernels/gdn/record.tile). */
+enum { TILEKERN_GDN_RECORD_BYTES = 7168 };
+
 /** Of a tensor [batch][tokens][heads][channels], in elements; channels are contiguous.  All zero: contiguous. */
 typedef struct tilekern_strides { int64_t batch, token, head; } tilekern_strides;
 
@@ -88,7 +91,7 @@ typedef struct tilekern_gdn_params {
 	 *  floor(cu_seqlens[n] / 64) + n + c; tilekern_gdn_slots tells how many there are.  Slots without tokens are not written. */
 	tilert_ptr states;                 /**< dtype [slots][value_heads] states, each as initial_state: S as it enters the chunk */
 	tilert_ptr u;                      /**< dtype [batch][tokens][value_heads][value_dim]: T (v - k+ S), the rows added to S */
-	tilert_ptr records;                /**< [slots][value_heads][7168] bytes at a multiple of 256: the gate and T, fp16 (kernels/gdn/record.tile) */
+	tilert_ptr records;                /**< [slots][value_heads][TILEKERN_GDN_RECORD_BYTES], bytes at a multiple of 256 */
 	tilekern_strides q_strides, k_strides, v_strides, o_strides, g_strides, beta_strides; /**< q, k, v, o: multiples of 8 */
 	tilert_ptr workspace;              /**< at a multiple of 256; in use until the work queued has finished */
 	size_t workspace_bytes;

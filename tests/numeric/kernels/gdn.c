@@ -50,7 +50,7 @@ static void check_empty_sequences(const GdnRun *r, const float *final)
 /* A record has, among others, the log2 decay of its chunk (float 191) and T in fp16, whose first element is the first beta (kernels/gdn/record.tile). */
 static void check_records(const GdnRun *r, double *beta, double *decay)
 {
-	enum { RECORD = 7168, DECAY = 191, T = 1024 };
+	enum { RECORD = TILEKERN_GDN_RECORD_BYTES, DECAY = 191, T = 1024 };
 	int64_t HV = r->row.in.value_heads;
 	unsigned char *all = buffer_take(r->records);
 	for (int64_t s = 0; s < r->sequences; s++) {

@@ -232,7 +232,7 @@ static void make_saved(GdnRun *r)
 	r->u = tensor(&contiguous, s->value_heads, s->value_dim, r->o.dtype);
 	r->u.buffer = buffer_poisoned(tensor_bytes(&r->u));
 	r->states = buffer_poisoned((size_t)(slots * gdn_run_state(r)) * 2);
-	r->records = buffer_poisoned((size_t)(slots * s->value_heads) * 7168);
+	r->records = buffer_poisoned((size_t)(slots * s->value_heads) * TILEKERN_GDN_RECORD_BYTES);
 	r->p.states = r->states.p;
 	r->p.u = r->u.buffer.p;
 	r->p.records = r->records.p;
