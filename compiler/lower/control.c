@@ -158,7 +158,7 @@ static const Op *lower_roles(Lower *L, const Op *first)
 
 /* ---- dispatch ---- */
 
-static void lower_var(Lower *L, const Op *op)
+void lower_var(Lower *L, const Op *op)
 {
 	Storage *s = storage_of(L, op->args[0]->def);
 	DType d = op->args[0]->type.dtype;

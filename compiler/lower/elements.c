@@ -48,7 +48,11 @@ void layout_base(Lower *L, const Layout *l, V lane, V warp, V *row, V *col)
 	*col = c;
 }
 
-static bool in_body(const Batch *x, const Value *v) { return v->region == x->body || (v->def && v->def->parent == x->body); }
+/* Variables are declared outside: what one holds is the same for all elements. */
+static bool in_body(const Batch *x, const Value *v)
+{
+	return v->region == x->body || (v->def && v->def->parent == x->body && v->def->code != OP_GET);
+}
 
 static V element(Batch *x, const Value *v, int r)
 {
@@ -544,6 +548,7 @@ static void emit_batch(Batch *x)
 		case OP_LOAD: case OP_STORE: case OP_ATOMIC: emit_access(x, op); break;
 		case OP_PRINT: emit_print(x, op); break;
 		case OP_ASSERT: emit_assert(x, op); break;
+		case OP_GET: lower_var(L, op); break;
 		case OP_VIEW: break;
 		default: emit_scalar(x, op); break;
 		}

@@ -161,8 +161,6 @@ static tilert_status check_arguments(const char *who, const tilekern_gdn *gdn, c
 	s = call_check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
 	if (s != TILERT_OK)
 		return s;
-	if (gdn_saves(p) && p->key_dim > 128)
-		return call_fail(TILERT_EINVAL, "%s: key_dim is %lld; states and u are saved up to 128", who, (long long)p->key_dim);
 	if (p->initial_state != 0 && p->initial_state == p->final_state)
 		return call_fail(TILERT_EINVAL, "%s: initial_state and final_state are both 0x%llx", who, (unsigned long long)p->final_state);
 	if (p->workspace_bytes < gdn_plan(p, gdn->sm_count).bytes)

@@ -64,10 +64,10 @@ GdnKernelId gdn_k2_of(const tilekern_gdn_params *p, const GdnPlan *l)
 		{ { K2_F16_64_2, K2_F16_64_1 }, { K2_F16_128_2, K2_F16_128_1 } },
 	};
 	static const GdnKernelId saving[2][2] = { { K2_BF16_64_SAVE, K2_BF16_128_SAVE }, { K2_F16_64_SAVE, K2_F16_128_SAVE } };
-	if (gdn_saves(p))
-		return saving[p->dtype == TILERT_F16][p->key_dim > 64];
 	if (p->key_dim > 128)
 		return p->dtype == TILERT_F16 ? K2_F16_256 : K2_BF16_256;
+	if (gdn_saves(p))
+		return saving[p->dtype == TILERT_F16][p->key_dim > 64];
 	return ids[p->dtype == TILERT_F16][p->key_dim > 64][l->narrow];
 }
 

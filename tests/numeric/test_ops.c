@@ -119,6 +119,18 @@ static void test_transposed(void **state)
 	check_square(*state, "transposed", square(*state, TILERT_BF16), ref_transposed, 0, 0);
 }
 
+static void ref_varied(const double *x, double *y)
+{
+	static const double factor[] = { 1, -2, -2 };
+	for (int k = 0; k < ELEMENTS; k++)
+		y[k] = x[k] * factor[k / S % 3] + k / S % 3 + 9;
+}
+
+static void test_varied(void **state)
+{
+	check_square(*state, "varied", square(*state, TILERT_F32), ref_varied, 1e-6, 0);
+}
+
 static void ref_mirrored(const double *x, double *y)
 {
 	for (int k = 0; k < ELEMENTS; k++)
@@ -390,6 +402,7 @@ int main(void)
 		cmocka_unit_test(test_running_sums),
 		cmocka_unit_test(test_suffix_sums_of_16),
 		cmocka_unit_test(test_transposed),
+		cmocka_unit_test(test_varied),
 		cmocka_unit_test(test_met),
 		cmocka_unit_test(test_shifted),
 		cmocka_unit_test(test_product),

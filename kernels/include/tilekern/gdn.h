@@ -86,7 +86,7 @@ typedef struct tilekern_gdn_params {
 	tilert_ptr initial_state;          /**< state_dtype [sequences][value_heads][key_dim][value_dim], at a multiple of 16; 0: zeros */
 	tilert_ptr o;                      /**< [batch][tokens][value_heads][value_dim], written; at a multiple of 16 bytes */
 	tilert_ptr final_state;            /**< as initial_state, written; 0: not wanted.  Not the initial state's memory */
-	/** What a backward pass, or a cache of prefixes, may want; 0: not wanted.  key_dim is at most 128 then (for states and u).
+	/** What a backward pass, or a cache of prefixes, may want; 0: not wanted.
 	 *  Chunks of 64 tokens are numbered by slots: chunk c of sequence n is slot n ceil(tokens / 64) + c, with cu_seqlens
 	 *  floor(cu_seqlens[n] / 64) + n + c; tilekern_gdn_slots tells how many there are.  Slots without tokens are not written. */
 	tilert_ptr states;                 /**< dtype [slots][value_heads] states, each as initial_state: S as it enters the chunk */
