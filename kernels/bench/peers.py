@@ -2,8 +2,8 @@
 
     TILEKERN=libtilekern.so python3 peers.py [gdn] [kda] [--peers flash_qla,flashinfer] [--rows 3] [--csv out.csv]
 
-Every figure is the median of triton's do_bench (L2 flushed before each run) over replays of a CUDA graph of the call, in ms; "e" marks
-a call that would not be captured.  A library that is not installed is left out.  Random data; the library's o and final state are
+Every figure is in ms, the median of five rounds in which all libraries have their turn; of a round, the median of triton's do_bench (L2
+flushed before each run) over replays of a CUDA graph of the call.  "e" marks a call that would not be captured.  A library that is not installed is left out.  Random data; the library's o and final state are
 compared with a float64 recurrence of two heads before it is timed.
 """
 import argparse
@@ -21,6 +21,7 @@ import tilekern
 
 dev = "cuda"
 start = time.time()
+ROUNDS = 5
 
 # q/k heads, value heads, lengths: the rows of FlashQLA's table that kernels/README.md lists
 GDN = [(16, 64, [32768]), (16, 64, [8192] * 4), (16, 64, [1024] * 8), (16, 32, [32768]), (16, 32, [8192] * 4), (16, 32, [2048]),
@@ -46,22 +47,31 @@ def graph_of(fn):
     return graph
 
 
-def median(fn, rep):
-    """Milliseconds and how they were timed; nan when the call fails."""
+def ready(fn):
+    """What to time - a replay of a CUDA graph of the call, or the call - and "" or "e"; None when the call fails."""
     try:
         for _ in range(3):
             fn()
         torch.cuda.synchronize()
     except Exception as e:
         say("   failed:", type(e).__name__, str(e)[:200])
-        return math.nan, ""
+        return None, ""
     try:
-        graph = graph_of(fn)
-        return do_bench(graph.replay, warmup=20, rep=rep, return_mode="median"), ""
+        return graph_of(fn).replay, ""
     except Exception as e:
         torch.cuda.synchronize()
         say("   not captured:", type(e).__name__, str(e)[:120])
-        return do_bench(fn, warmup=20, rep=rep, return_mode="median"), "e"
+        return fn, "e"
+
+
+def medians(calls, rep):
+    """Milliseconds of each, and how it was timed.  By turns, when all are compiled: the GPU's clock falls while it is busy."""
+    run = {name: ready(fn) for name, fn in calls.items()}
+    times = {name: [] for name in calls}
+    for _ in range(ROUNDS):
+        for name, (fn, _) in run.items():
+            times[name].append(do_bench(fn, warmup=10, rep=rep, return_mode="median") if fn else math.nan)
+    return {name: (sorted(t)[ROUNDS // 2], run[name][1]) for name, t in times.items()}
 
 
 def optional(name, peers):
@@ -121,17 +131,17 @@ def gdn_rows(lib, a):
             x = slice(cu[n].item(), cu[n + 1].item())
             want = recurrence(q[0, x, h * hq // hv], k[0, x, h * hq // hv], v[0, x, h], g[0, x, h], beta[0, x, h], h0[n, h])
             errors = checked(o[0, x, h], ht[n, h], want, f"{name} head {h}")
-        row = {"tilekern": median(call, a.rep)}
+        calls = {"tilekern": call}
         if fla:
-            row["fla"] = median(lambda: fla.chunk_gated_delta_rule(q, k, v, g, beta, initial_state=h0, output_final_state=True, cu_seqlens=cu), a.rep)
+            calls["fla"] = lambda: fla.chunk_gated_delta_rule(q, k, v, g, beta, initial_state=h0, output_final_state=True, cu_seqlens=cu)
         if qla:
-            row["flash_qla"] = median(lambda: qla.chunk_gated_delta_rule(q, k, v, g, beta, initial_state=h0, output_final_state=True, cu_seqlens=cu32), a.rep)
+            calls["flash_qla"] = lambda: qla.chunk_gated_delta_rule(q, k, v, g, beta, initial_state=h0, output_final_state=True, cu_seqlens=cu32)
         if fi:
             al, st, oo = g[0].exp(), torch.empty_like(h0), torch.empty_like(v[0])
-            row["flashinfer"] = median(lambda: fi.chunk_gated_delta_rule(q[0], k[0], v[0], g=al, beta=beta[0], initial_state=h0,
-                                       output_final_state=True, cu_seqlens=cu, output=oo, output_state=st), a.rep)
+            calls["flashinfer"] = lambda: fi.chunk_gated_delta_rule(q[0], k[0], v[0], g=al, beta=beta[0], initial_state=h0,
+                                                                    output_final_state=True, cu_seqlens=cu, output=oo, output_state=st)
         heads = T * hv
-        yield name, errors, row, 163840 * heads, (512 * hq / hv + 520) * heads
+        yield name, errors, medians(calls, a.rep), 163840 * heads, (512 * hq / hv + 520) * heads
 
 
 def kda_rows(lib, a):
@@ -149,14 +159,14 @@ def kda_rows(lib, a):
         torch.cuda.synchronize()
         for b, h in ((0, 0), (B - 1, H - 1)):
             errors = checked(o[b, :, h], ht[b, h], recurrence(q[b, :, h], k[b, :, h], v[b, :, h], g[b, :, h], beta[b, :, h], None), f"{name} head {h}")
-        row = {"tilekern": median(call, a.rep)}
+        calls = {"tilekern": call}
         if fla:
-            row["fla"] = median(lambda: fla.chunk_kda(q=q, k=k, v=v, g=g, beta=beta, output_final_state=True, safe_gate=True, lower_bound=-5.0), a.rep)
+            calls["fla"] = lambda: fla.chunk_kda(q=q, k=k, v=v, g=g, beta=beta, output_final_state=True, safe_gate=True, lower_bound=-5.0)
         if dnn:
             flat = [x.reshape(-1, *x.shape[2:]) for x in (q, k, v, g.float(), beta)]
             cu = torch.arange(0, B + 1, device=dev, dtype=torch.int32) * T
-            row["cudnn"] = median(lambda: dnn.kimi_delta_attention(*flat, cu, output_final_state=True, plan_name="kda_hopper_cuda", scale=D**-0.5), a.rep)
-        yield name, errors, row, 163840 * B * T * H, 1282 * B * T * H
+            calls["cudnn"] = lambda: dnn.kimi_delta_attention(*flat, cu, output_final_state=True, plan_name="kda_hopper_cuda", scale=D**-0.5)
+        yield name, errors, medians(calls, a.rep), 163840 * B * T * H, 1282 * B * T * H
 
 
 def main():
@@ -164,7 +174,7 @@ def main():
     parser.add_argument("what", nargs="*", default=["gdn", "kda"])
     parser.add_argument("--peers", default="fla,flash_qla,flashinfer,cudnn", type=lambda s: s.split(","))
     parser.add_argument("--rows", type=int, default=None)
-    parser.add_argument("--rep", type=int, default=80, help="milliseconds each figure is timed for")
+    parser.add_argument("--rep", type=int, default=40, help="milliseconds of a round")
     parser.add_argument("--csv", default=None)
     a = parser.parse_args()
     torch.manual_seed(0)
