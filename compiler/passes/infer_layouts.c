@@ -1,7 +1,7 @@
 /* infer_layouts.c - gives every fragment, element loop and shared tile its layout.
  *
  * Needs: elaborated TIR.  Establishes: {layout} on every frag, parallel and
- * shared op.  Rules, to a fixpoint: products fix `mma`; a copy between whole
+ * shared op.  Rules, to a fixpoint: products and `.warp` fix `mma`; a copy between whole
  * fragments and an element loop carry a layout from one fragment to the
  * others; reductions give rows(...) or cols(...); what is still open becomes
  * blocked, one op at a time.  The lowering checks that each access matches.
@@ -142,10 +142,19 @@ static void through_loop(Infer *in, Op *loop)
 	}
 }
 
+/* f.warp: this warp's 16 rows are one piece only in the layout of products. */
+static void through_view(Infer *in, Op *op)
+{
+	TileRef r = tile_ref(op->result);
+	if (r.space == TY_FRAG && attr_int(op, "warp_scope", 0) && !attr_int(r.object, "warp_scope", 0))
+		give(in, r.object, "mma", op);
+}
+
 static bool visit(Op *op, void *user)
 {
 	Infer *in = user;
 	switch (op->code) {
+	case OP_VIEW: through_view(in, op); break;
 	case OP_MMA: fix_mma(in, op); break;
 	case OP_COPY: through_copy(in, op); break;
 	case OP_REDUCE: through_reduce(in, op); break;

@@ -131,6 +131,17 @@ static void test_varied(void **state)
 	check_square(*state, "varied", square(*state, TILERT_F32), ref_varied, 1e-6, 0);
 }
 
+static void ref_pieces(const double *x, double *y)
+{
+	for (int k = 0; k < ELEMENTS; k++)
+		y[k] = k % S / 16 == 1 ? k / S / 16 + 1 : x[k];
+}
+
+static void test_pieces(void **state)
+{
+	check_square(*state, "pieces", square(*state, TILERT_F32), ref_pieces, 0, 0);
+}
+
 static void ref_mirrored(const double *x, double *y)
 {
 	for (int k = 0; k < ELEMENTS; k++)
@@ -403,6 +414,7 @@ int main(void)
 		cmocka_unit_test(test_suffix_sums_of_16),
 		cmocka_unit_test(test_transposed),
 		cmocka_unit_test(test_varied),
+		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_met),
 		cmocka_unit_test(test_shifted),
 		cmocka_unit_test(test_product),
