@@ -217,7 +217,7 @@ V lower_scalar(Lower *L, const Op *op, V *args)
 			return float_binary(L, op->code, d, args[0], args[1]);
 		return int_binary(L, op->code, d, args[0], args[1]);
 	case OP_MOD:
-		/* Cheaper unsigned, and the same as the slot of a barrier of this use. On the CPU a negative one leaves the tile and is reported. */
+		/* Cheaper unsigned, and the same as the slot of a barrier of this use. On the CPU a negative one is before the tile, where the device may notice. */
 		if (attr_int(op, "use", 0) && !L->ops->cpu)
 			return LLVMBuildURem(L->b, args[0], args[1], "");
 		return int_binary(L, op->code, d, args[0], args[1]);

@@ -185,7 +185,7 @@ def main():
             others = {n: t for n, (t, _) in row.items() if n != "tilekern" and t == t}
             best = min(others.values(), default=math.nan)
             floor = max(flop / 790e12, bytes_ / 4.3e12) * 1e3
-            say(f"{name:18s} o {errors[0]:.4f} ht {errors[1]:.4f} | " + " ".join(f"{n} {t:.3f}{e}" for n, (t, e) in row.items())
+            say(f"{name:18s} o {errors[0]:.4f} ht {errors[1]:.4f} | " + " ".join(f"{n} {t:.3f}{e}" + ("" if n == "tilekern" else f" ({t / ms:.2f}x)") for n, (t, e) in row.items())
                 + f" | {flop / ms / 1e9:.0f} TFLOP/s {bytes_ / ms / 1e6:.0f} GB/s floor {floor / ms:.0%} best peer / ours {best / ms:.2f}")
             table.append([name, f"{errors[0]:.5f}", f"{errors[1]:.5f}", f"{ms:.4f}", f"{floor:.4f}"] + [f"{others.get(p, math.nan):.4f}" for p in a.peers])
             if best == best:

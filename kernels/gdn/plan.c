@@ -8,7 +8,7 @@ enum { MAX_GROUP = 4 /* k1.tile's GP */, K1_PER_SM = 5 /* k1.tile's OCC */ };
 enum {
 	WARM = 64,         /* units.tile's */
 	SHORTEST_PART = 4, /* of a unit; shorter ones would mostly warm up (6 chunks at gates of -.05 a token) */
-	PERSISTENT = 32    /* sequences for which k2 is persistent: 16 chunks (16/64, 8 x 1024) 158 us against 167; 128 chunks were 1% slower in runs apart */
+	PERSISTENT = 32    /* sequences for which k2 is persistent: 16 chunks (16/64, 8 x 1024) 158 us against 167; an earlier version was 1% slower with 128 */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -34,7 +34,7 @@ static void lay_out(GdnPlan *l, const tilekern_gdn_params *p)
 	l->bytes = l->change + (l->joined ? (size_t)(l->units * heads * 2 * k * k) * 2 : 0);
 }
 
-/* Value heads share the products of q and k, but items must fill the device. */
+/* Value heads share the products of k, but items must fill the device. */
 static int64_t group_of(const tilekern_gdn_params *p, int sm_count)
 {
 	int64_t per_key = p->value_heads / p->qk_heads, items = gdn_slots(p) * p->value_heads;
