@@ -182,6 +182,9 @@ static void lower_tma_store(Lower *L, const Op *op)
 		return;
 	either_else(L, full);
 	tail_copy(L, op, op->args[0], op->args[1], limit);
+	one = guard_begin(L, first_thread(L)); /* store_wait counts a group for it, too */
+	L->ops->bulk_commit(L);
+	guard_end(L, one);
 	either_end(L, full);
 }
 
