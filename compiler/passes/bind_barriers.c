@@ -224,8 +224,8 @@ static bool set_of_var(const Op *from, const Op *to, const Value *var)
 	return false;
 }
 
-/* Whether two uses are the same number; a var read twice is when nothing
- * between the two reads can have set it. */
+/* Whether two uses are the same number, x having been computed before y; a var
+ * read twice is when nothing between the two reads can have set it. */
 static bool same_value(const Value *x, const Value *y)
 {
 	int64_t i, j;
@@ -258,18 +258,25 @@ static bool arrive_passes(const Op *op)
 	}
 }
 
-static bool same_phase(const Op *load, const Value *bar, const Value *use)
+/* Whether op, at or behind the load `first`, loads for a phase of the same barrier. */
+static bool same_barrier(const Op *first, const Op *op)
 {
-	return is_load(load) && load->args[2] == bar && same_value(load->args[3], use);
+	return is_load(op) && op->args[2] == first->args[2];
 }
 
-/* The arrive that ends the loads of `first`'s phase, or NULL. */
+static bool same_phase(const Op *first, const Op *op)
+{
+	return same_barrier(first, op) && same_value(first->args[3], op->args[3]);
+}
+
+/* The arrive that ends the loads of `first`'s phase, or NULL where it cannot announce them all: it must not move above a load
+ * that may be of its phase and announces itself. */
 static Op *closing_arrive(const Op *first)
 {
 	for (Op *op = first->next; op; op = op->next) {
 		if (op->code == OP_ARRIVE && op->nargs == 2)
 			return op->args[0] == first->args[2] && same_value(first->args[3], op->args[1]) ? op : NULL;
-		if (!arrive_passes(op) || (same_phase(op, first->args[2], first->args[3]) && has_limit(op)))
+		if (!arrive_passes(op) || (same_barrier(first, op) && (has_limit(op) || !same_phase(first, op))))
 			return NULL;
 	}
 	return NULL;
@@ -279,7 +286,7 @@ static void announce_in_arrive(Binder *b, Op *first, Op *arrive)
 {
 	int64_t sum = attr_int(arrive, "bytes", 0);
 	for (Op *op = first; op != arrive; op = op->next) {
-		if (!same_phase(op, first->args[2], first->args[3]))
+		if (!same_phase(first, op))
 			continue;
 		sum += attr_int(op, "bytes", 0);
 		attr_set_int(b->t, op, "expect", 0);
@@ -302,10 +309,47 @@ static void set_bytes(Binder *b, Op *load)
 		attr_set_int(b->t, load, "expect", 1);
 }
 
+typedef struct FindArrive { const Value *bar; bool found; } FindArrive;
+
+static bool find_arrive(Op *op, void *user)
+{
+	FindArrive *f = user;
+	f->found |= op->code == OP_ARRIVE && op->args[0] == f->bar;
+	return op->code != OP_PARALLEL;
+}
+
+/* Whether the load's team arrives at its barrier behind it: in the same iteration of each loop around it, or behind that loop. */
+static bool arrive_follows(const Op *load)
+{
+	FindArrive f = { .bar = load->args[2] };
+	const Op *team = tir_team(load);
+	for (const Op *at = load; at && at != team; at = at->parent->owner)
+		for (Op *op = at->next; op && !f.found; op = op->next) {
+			find_arrive(op, &f);
+			for (int i = 0; i < 2; i++)
+				if (op->regions[i] && op->code != OP_ROLE && op->code != OP_PARALLEL)
+					tir_walk(op->regions[i], find_arrive, &f);
+		}
+	return f.found;
+}
+
+static void check_announced(Binder *b, const Op *load)
+{
+	const Op *bar = load->args[2]->def;
+	if (arrive_follows(load))
+		return;
+	diag_error(b->t->diags, load->loc, E_BARRIER, "no `arrive(%s)` follows this %s: its bytes would be announced after the phase's arrival, or never",
+		object_name(bar), load->code == OP_BULK_LOAD ? "bulk_load" : "tma_load");
+	diag_help(b->t->diags, "arrive behind the last load of the phase, in the same iteration");
+	b->ok = false;
+}
+
 static bool bind_loads(Op *op, void *user)
 {
-	if (is_load(op))
+	if (is_load(op)) {
 		set_bytes(user, op);
+		check_announced(user, op);
+	}
 	return op->code != OP_PARALLEL;
 }
 
