@@ -78,6 +78,7 @@ typedef enum StmtKind {
 	ST_ASYNC,    /* body: a ST_ASSIGN or a block of them */
 	ST_ROLE,     /* role */
 	ST_RETURN,   /* rhs (may be NULL) */
+	ST_BREAK, ST_CONTINUE,
 	ST_STATIC_ASSERT, /* cond, text */
 } StmtKind;
 

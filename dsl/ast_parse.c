@@ -17,7 +17,8 @@ static const Keyword keywords[] = {
 	{ "static_assert", TOK_STATIC_ASSERT }, { "fn", TOK_FN }, { "kernel", TOK_KERNEL }, { "role", TOK_ROLE },
 	{ "shared", TOK_SHARED }, { "frag", TOK_FRAG }, { "mbarrier", TOK_MBARRIER }, { "barrier", TOK_BARRIER },
 	{ "ring", TOK_RING }, { "if", TOK_IF }, { "else", TOK_ELSE }, { "for", TOK_FOR }, { "while", TOK_WHILE },
-	{ "return", TOK_RETURN }, { "once", TOK_ONCE }, { "async", TOK_ASYNC }, { "parallel", TOK_PARALLEL },
+	{ "return", TOK_RETURN }, { "break", TOK_BREAK }, { "continue", TOK_CONTINUE },
+	{ "once", TOK_ONCE }, { "async", TOK_ASYNC }, { "parallel", TOK_PARALLEL },
 	{ "unroll", TOK_UNROLL }, { "true", TOK_TRUE }, { "false", TOK_FALSE },
 	/* names elsewhere */
 	{ "grid", TOK_GRID }, { "threads", TOK_THREADS }, { "occupancy", TOK_OCCUPANCY }, { "cluster", TOK_CLUSTER },

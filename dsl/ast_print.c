@@ -177,6 +177,8 @@ static void open_stmt(Printer *p, const Stmt *s)
 	case ST_ASYNC: open_node(p, "async"); break;
 	case ST_ROLE: open_node(p, "role %s", s->role->name); break;
 	case ST_RETURN: open_node(p, "return"); break;
+	case ST_BREAK: open_node(p, "break"); break;
+	case ST_CONTINUE: open_node(p, "continue"); break;
 	case ST_STATIC_ASSERT: open_node(p, "static_assert"); print_string(p, s->text); break;
 	}
 }

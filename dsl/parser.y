@@ -65,6 +65,7 @@ static Loc span(Loc a, Loc b) { return (Loc){ a.source, a.begin, b.end }; }
 %token FN "'fn'" KERNEL "'kernel'" ROLE "'role'"
 %token SHARED "'shared'" FRAG "'frag'" MBARRIER "'mbarrier'" BARRIER "'barrier'" RING "'ring'"
 %token IF "'if'" ELSE "'else'" FOR "'for'" WHILE "'while'" RETURN "'return'"
+%token BREAK "'break'" CONTINUE "'continue'"
 %token ONCE "'once'" ASYNC "'async'" PARALLEL "'parallel'" UNROLL "'unroll'"
 %token TRUE "'true'" FALSE "'false'"
 
@@ -106,8 +107,8 @@ static Loc span(Loc a, Loc b) { return (Loc){ a.source, a.begin, b.end }; }
 %type <name> name string
 %type <type> type
 %type <names> names name_list
-%type <decl> kernel_head param tensor_dir direction tile scalar constant mbarrier barrier
-%type <decls> decl params param_list tiles scalars constants constant_decl mbarriers barriers local_decl
+%type <decl> kernel_head param tensor_dir direction tile scalar constant type_param mbarrier barrier
+%type <decls> decl params param_list tiles scalars constants type_params constant_decl mbarriers barriers local_decl
 %type <extent> extent
 %type <extents> extents extents_opt
 %type <exprs> exprs exprs_opt strides_opt
@@ -137,10 +138,8 @@ decls
 
 decl
   : IMPORT string ';'           { $$ = (DeclList){ 0 }; LIST_APPEND($$, build_decl(p, DE_IMPORT, $2, @2)); }
-  | PARAM DTYPE name '=' expr ';'
-                                { $$ = (DeclList){ 0 }; LIST_APPEND($$, build_value(p, DE_PARAM, $2, $3, $5, @3)); }
-  | PARAM TYPE name '=' DTYPE ';'
-                                { $$ = (DeclList){ 0 }; LIST_APPEND($$, build_value(p, DE_TYPE, $5, $3, NULL, @3)); }
+  | PARAM DTYPE constants ';'   { set_kind($3, DE_PARAM, (TypeRef){ .dtype = $2 }, false); $$ = $3; }
+  | PARAM TYPE type_params ';'  { $$ = $3; }
   | constant_decl ';'           { $$ = $1; }
   | DIM names ';'               {
 	$$ = (DeclList){ 0 };
@@ -197,6 +196,15 @@ constants
 
 constant
   : name '=' expr               { $$ = build_value(p, DE_CONST, DT_NONE, $1, $3, @1); }
+  ;
+
+type_params
+  : type_param                  { $$ = (DeclList){ $1, $1 }; }
+  | type_params ',' type_param  { $$ = $1; LIST_APPEND($$, $3); }
+  ;
+
+type_param
+  : name '=' DTYPE              { $$ = build_value(p, DE_TYPE, $3, $1, NULL, @1); }
   ;
 
 params
@@ -371,6 +379,8 @@ stmt
 	$$ = build_role(p, $4, $9, span(@1, @8));
     }
   | RETURN expr_opt ';'         { $$ = build_stmt(p, ST_RETURN, span(@1, @2)); $$->rhs = $2; }
+  | BREAK ';'                   { $$ = build_stmt(p, ST_BREAK, @1); }
+  | CONTINUE ';'                { $$ = build_stmt(p, ST_CONTINUE, @1); }
   | STATIC_ASSERT '(' expr ',' string ')' ';'
                                 { $$ = build_static_assert(p, $3, $5, @3); }
   | error ';'                   { $$ = NULL; STOP_WHEN_HOPELESS; }

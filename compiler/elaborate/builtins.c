@@ -200,8 +200,23 @@ static bool allowed_here(Elab *E, const Call *c)
 	return true;
 }
 
-Ev builtin_call(Elab *E, const Expr *e, const Stmt *s)
+/* bitcast(IO, x) with a type by its name is bitcast(f16, x). */
+static const Expr *with_named_type(Elab *E, const Expr *e)
 {
+	const Sym *y = e->kind == EX_CALL && e->args && e->args->kind == EX_NAME ? sym_find(E, e->args->name) : NULL;
+	if (!y || y->kind != SYM_TYPE)
+		return e;
+	Expr *typed = ARENA_NEW(E->a, Expr);
+	*typed = *e;
+	typed->kind = EX_TYPED_CALL;
+	typed->dtype = y->dtype;
+	typed->args = e->args->next;
+	return typed;
+}
+
+Ev builtin_call(Elab *E, const Expr *written, const Stmt *s)
+{
+	const Expr *e = with_named_type(E, written);
 	Call c = { .b = builtin_find(e->name), .e = e, .s = s };
 	if (!c.b) {
 		report_unknown(E, e->loc, e->name, true);

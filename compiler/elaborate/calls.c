@@ -237,6 +237,8 @@ static Ev expand(Elab *E, const Expr *e, const Decl *fn, const Ev *args)
 	Scope *saved = E->scope;
 	const File *file = E->file;
 	const Stmt *rest = E->rest;
+	Loop *loop = E->loop;
+	E->loop = NULL;
 	E->scope = E->globals;
 	E->file = file_of(E, fn->loc.source);
 	scope_push(E);
@@ -248,6 +250,7 @@ static Ev expand(Elab *E, const Expr *e, const Decl *fn, const Ev *args)
 	E->scope = saved;
 	E->file = file;
 	E->rest = rest;
+	E->loop = loop;
 	if (!ok)
 		return ev_error();
 	if (fn->ret != DT_NONE && !frame.returned) {
@@ -276,7 +279,8 @@ void exec_return(Elab *E, const Stmt *s)
 {
 	Frame *f = E->frame;
 	if (!f) {
-		elab_error(E, s->loc, E_CALL, "'return' outside a function");
+		elab_error(E, s->loc, E_CALL, "'return' outside a function: a kernel runs to its end");
+		diag_help(E->d, "put what comes after it under the opposite condition: if (...) { ... }");
 		return;
 	}
 	if (f->region != E->region || f->mask != E->mask) {

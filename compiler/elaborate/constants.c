@@ -1,6 +1,7 @@
 /* constants.c - arithmetic on compile-time values, in the width and rounding of their type. */
 #include "compiler/elaborate/elab.h"
 
+#include <float.h>
 #include <math.h>
 
 Ev ev_error(void) { return (Ev){ .kind = EV_ERROR }; }
@@ -42,12 +43,22 @@ static double round_digits(double v, int digits, int emin, double largest)
 	return fabs(r) > largest ? copysign(INFINITY, v) : r;
 }
 
+double largest_float(DType t)
+{
+	switch (t) {
+	case DT_F16: return 65504.0;
+	case DT_BF16: return 3.3895313892515355e38;
+	case DT_TF32: return 3.4011621342146535e38;
+	default: return FLT_MAX;
+	}
+}
+
 double round_float(DType t, double v)
 {
 	switch (t) {
-	case DT_F16: return round_digits(v, 11, -13, 65504.0);
-	case DT_BF16: return round_digits(v, 8, -125, 3.3895313892515355e38);
-	case DT_TF32: return round_digits(v, 11, -125, 3.4011621342146535e38);
+	case DT_F16: return round_digits(v, 11, -13, largest_float(t));
+	case DT_BF16: return round_digits(v, 8, -125, largest_float(t));
+	case DT_TF32: return round_digits(v, 11, -125, largest_float(t));
 	default: return (double)(float)v;
 	}
 }
@@ -76,11 +87,7 @@ static bool fold_float(int op, DType t, double a, double b, Ev *out)
 	case BIN_ADD: *out = ev_float(t, a + b); return true;
 	case BIN_SUB: *out = ev_float(t, a - b); return true;
 	case BIN_MUL: *out = ev_float(t, a * b); return true;
-	case BIN_DIV:
-		if (b == 0)
-			return false;
-		*out = ev_float(t, a / b);
-		return true;
+	case BIN_DIV: *out = ev_float(t, a / b); return true;
 	default:
 		if (isnan(a) || isnan(b))
 			*out = ev_bool(op == BIN_NE);

@@ -99,6 +99,25 @@ typedef struct Frame { /* an expanded call */
 	Ev result;
 } Frame;
 
+/* A place in a region: after `op`, or at its start. */
+typedef struct Place { Region *region; Op *op; } Place;
+
+/* The loop at hand, as `break` and `continue` see it.  At run time a jump sets a flag, and what follows is under it. */
+typedef struct Loop {
+	struct Loop *outer;
+	unsigned jumps;      /* JUMP_... in its body */
+	int parallel;        /* as Elab's, and its mask */
+	Value *mask;
+	Place before, body;  /* where flags are declared: that of break, that of continue */
+	Region *level;       /* a jump in this region is certain, unless one was taken before */
+	Value *left, *skip;  /* the flags; NULL: none so far */
+	Loc jump;            /* the last one */
+	bool jumped;         /* the code at hand is not reached */
+	bool maybe_jumped;   /* it is not on some path */
+	bool maybe_continued, ended; /* ended: an unrolled loop's further copies are not reached */
+} Loop;
+enum { JUMP_BREAK = 1, JUMP_CONTINUE = 2 };
+
 typedef struct Define { const char *name, *value; bool used; } Define;
 typedef struct ConstSlot { Value *value; int64_t i; double f; } ConstSlot;
 typedef struct DimSlot { struct DimSlot *next; int order; Value *value; } DimSlot;
@@ -137,6 +156,7 @@ struct Elab {
 	const Stmt *rest; /* statements after the one at hand, in its list */
 	int depth;        /* loops, run-time ifs, once around */
 	bool in_role, in_async, in_grid;
+	Loop *loop;       /* NULL: none */
 	int64_t team_warps;
 	Value *trace_tensor;
 
@@ -179,6 +199,7 @@ Ev ev_float(DType t, double v);
 Ev ev_bool(bool v);
 int64_t wrap_int(DType t, int64_t v);
 double round_float(DType t, double v);
+double largest_float(DType t);
 bool int_fits(DType t, int64_t v);
 /* Both operands of type t.  False: division by zero. */
 bool fold_binary(int op, DType t, Ev a, Ev b, Ev *out);
@@ -211,10 +232,13 @@ Ev eval_scalar(Elab *E, const Expr *e, const char *what);
 Ev eval_const(Elab *E, const Expr *e, const char *what); /* EV_CONST or EV_ERROR */
 bool eval_const_int(Elab *E, const Expr *e, const char *what, int64_t *out);
 Ev eval_i32(Elab *E, const Expr *e, const char *what);
+Ev eval_and(Elab *E, Loc loc, Ev a, const Expr *b); /* a && b */
 
 /* ---- scan.c: questions about syntax ---- */
 
 bool assigns_name(const Elab *E, const Stmt *list, const char *name);
+/* JUMP_...: the jumps of a loop with this body. */
+unsigned jumps_of(const Stmt *body);
 bool expr_is_pure(const Elab *E, const Expr *e);
 /* Whether e stays the same while `body` runs. */
 bool expr_is_invariant(const Elab *E, const Expr *e, const Stmt *body, const char *index);
@@ -250,6 +274,22 @@ unsigned builtin_names(const char **out, unsigned max);
 Ev builtin_call(Elab *E, const Expr *e, const Stmt *s);
 Ev fn_call(Elab *E, const Expr *e, const Decl *fn);
 void exec_return(Elab *E, const Stmt *s);
+
+/* ---- jumps.c: break and continue ---- */
+
+void loop_enter(Elab *E, Loop *l, const Stmt *body);
+void loop_leave(Elab *E);
+void loop_body_begins(Elab *E); /* E->region is where */
+Value *loop_left_flag(Elab *E); /* declared at the first call */
+/* Runs `part` in a region for when the flag is not set. */
+typedef void LoopPart(Elab *E, const Stmt *part);
+void unless_jumped(Elab *E, Loc loc, Value *flag, LoopPart *run, const Stmt *part);
+void exec_jump(Elab *E, const Stmt *s);
+/* Around a region that is not on every path; enter's result is for leave. */
+bool jump_arm_enter(Elab *E);
+void jump_arm_leave(Elab *E, bool maybe);
+/* After a statement of a list; true: the rest of the list is done. */
+bool jump_ends_list(Elab *E, const Stmt *rest);
 
 /* ---- stmt.c, parallel.c, decls.c, kernel.c ---- */
 

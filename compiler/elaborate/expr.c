@@ -1,7 +1,13 @@
 /* expr.c - values of expressions; constant conditions take one arm and leave the other unchecked. */
 #include "compiler/elaborate/elab.h"
 
+#include <math.h>
 #include <string.h>
+
+static Ev literal(DType t, int64_t i, double f)
+{
+	return (Ev){ .kind = EV_CONST, .dtype = t, .i = i, .f = f, .literal = true };
+}
 
 /* ---- names and members ---- */
 
@@ -21,6 +27,8 @@ static Ev scalar_of_sym(Elab *E, const Expr *e, const Sym *y)
 static Ev eval_name(Elab *E, const Expr *e)
 {
 	const Sym *y = sym_find(E, e->name);
+	if (!y && (!strcmp(e->name, "inf") || !strcmp(e->name, "nan")))
+		return literal(DT_F32, 0, e->name[0] == 'i' ? INFINITY : NAN);
 	if (!y && !strcmp(e->name, "sm_count")) {
 		if (E->in_grid)
 			return ev_of(emit(E, OP_SM_COUNT, e->loc, DT_I32, 0, NULL));
@@ -165,25 +173,27 @@ static Ev as_bool(Elab *E, const Expr *e)
 	return ev_condition(E, e->loc, eval(E, e));
 }
 
-static Ev eval_logical(Elab *E, const Expr *e)
+static Ev logical(Elab *E, Loc loc, int op, Ev a, const Expr *rhs)
 {
-	bool conj = e->op == BIN_LAND;
-	Ev a = as_bool(E, e->a);
+	bool conj = op == BIN_LAND;
 	if (a.kind == EV_ERROR)
 		return a;
 	if (a.kind == EV_CONST)
-		return (a.i != 0) == conj ? as_bool(E, e->b) : ev_bool(!conj);
-	if (expr_is_pure(E, e->b)) {
-		Ev b = as_bool(E, e->b);
+		return (a.i != 0) == conj ? as_bool(E, rhs) : ev_bool(!conj);
+	if (expr_is_pure(E, rhs)) {
+		Ev b = as_bool(E, rhs);
 		if (b.kind == EV_CONST)
 			return (b.i != 0) == conj ? a : b;
-		return ev_binary(E, e->loc, e->op, a, b);
+		return ev_binary(E, loc, op, a, b);
 	}
 	Expr *b = ARENA_NEW(E->a, Expr); /* !!b: bool whatever b's type is */
-	*b = (Expr){ .kind = EX_CAST, .loc = e->b->loc, .dtype = DT_BOOL, .a = e->b };
-	Arm rhs = { .e = b }, fixed = { .given = ev_bool(!conj) };
-	return conj ? choose(E, e->loc, a, rhs, fixed) : choose(E, e->loc, a, fixed, rhs);
+	*b = (Expr){ .kind = EX_CAST, .loc = rhs->loc, .dtype = DT_BOOL, .a = (Expr *)rhs };
+	Arm arm = { .e = b }, fixed = { .given = ev_bool(!conj) };
+	return conj ? choose(E, loc, a, arm, fixed) : choose(E, loc, a, fixed, arm);
 }
+
+Ev eval_and(Elab *E, Loc loc, Ev a, const Expr *b) { return logical(E, loc, BIN_LAND, a, b); }
+static Ev eval_logical(Elab *E, const Expr *e) { return logical(E, e->loc, e->op, as_bool(E, e->a), e->b); }
 
 /* ---- the rest ---- */
 
@@ -200,23 +210,27 @@ static Ev eval_binary(Elab *E, const Expr *e)
 	return ev_binary(E, e->loc, e->op, a, b);
 }
 
-static Ev eval_cast(Elab *E, const Expr *e)
+/* type(a); `name`: the type as written. */
+static Ev convert(Elab *E, Loc loc, const char *name, DType t, const Expr *from)
 {
-	Ev a = eval(E, e->a);
+	Ev a = eval(E, from);
 	if (a.kind == EV_ERROR)
 		return a;
 	if (!ev_is_scalar(a)) {
-		elab_error(E, e->loc, E_TYPE, "%s(...) of %s", dtype_name(e->dtype), ev_text(E, a));
+		elab_error(E, loc, E_TYPE, "%s(...) of %s", name, ev_text(E, a));
 		if (a.kind == EV_TILE)
 			diag_help(E->d, "copy(src, dst) converts tiles");
 		return ev_error();
 	}
-	return ev_cast(E, e->loc, a, e->dtype);
+	return ev_cast(E, loc, a, t);
 }
 
-static Ev literal(DType t, int64_t i, double f)
+static Ev convert_to_named(Elab *E, const Expr *e, DType t)
 {
-	return (Ev){ .kind = EV_CONST, .dtype = t, .i = i, .f = f, .literal = true };
+	if (e->args && !e->args->next)
+		return convert(E, e->loc, e->name, t, e->args);
+	elab_error(E, e->loc, E_CALL, "'%s' is a type and converts one value: %s(x)", e->name, e->name);
+	return ev_error();
 }
 
 static Ev eval_call(Elab *E, const Expr *e)
@@ -225,6 +239,8 @@ static Ev eval_call(Elab *E, const Expr *e)
 	Ev r;
 	if (y && y->kind == SYM_FN)
 		r = fn_call(E, e, y->decl);
+	else if (y && y->kind == SYM_TYPE)
+		r = convert_to_named(E, e, y->dtype);
 	else if (y && !builtin_exists(e->name)) {
 		elab_error(E, e->loc, E_CALL, "'%s' is not a function", e->name);
 		r = ev_error();
@@ -250,7 +266,7 @@ Ev eval_place(Elab *E, const Expr *e)
 	case EX_COND: return eval_cond(E, e);
 	case EX_CALL:
 	case EX_TYPED_CALL: return eval_call(E, e);
-	case EX_CAST: return eval_cast(E, e);
+	case EX_CAST: return convert(E, e->loc, dtype_name(e->dtype), e->dtype, e->a);
 	case EX_MEMBER: return eval_member(E, e);
 	case EX_SUBSCRIPT: {
 		Ev base = eval_place(E, e->a);

@@ -9,23 +9,40 @@ static void no_runtime_loop(Elab *E, Loc loc)
 	diag_help(E->d, "with bounds known at compile time: unroll for");
 }
 
+static void exec_step(Elab *E, const Stmt *step)
+{
+	const Loop *l = E->loop;
+	if (step && l->left)
+		unless_jumped(E, l->jump, l->left, exec, step);
+	else if (step)
+		exec(E, step);
+}
+
 static void exec_body(Elab *E, Region *r, const Stmt *body, const Stmt *step)
 {
 	RegionSave saved = region_enter(E, r);
 	Scope *scope = scope_push(E);
+	loop_body_begins(E);
 	E->depth++;
 	exec(E, body);
 	scope_pop(E, scope);
-	if (step)
-		exec(E, step);
+	exec_step(E, step);
 	E->depth--;
 	region_leave(E, saved);
+}
+
+static Ev stays(Elab *E, Loc loc)
+{
+	Value *left = E->loop->left;
+	return left ? ev_unary(E, loc, UN_NOT, ev_of(emit(E, OP_GET, loc, DT_BOOL, 1, &left))) : ev_bool(true);
 }
 
 static void yield_condition(Elab *E, Region *r, const Expr *cond, Loc loc)
 {
 	RegionSave saved = region_enter(E, r);
-	Ev c = cond ? ev_condition(E, cond->loc, eval(E, cond)) : ev_bool(true);
+	Ev c = stays(E, loc);
+	if (cond)
+		c = eval_and(E, cond->loc, c, cond);
 	if (c.kind == EV_ERROR)
 		c = ev_bool(false);
 	Value *v = ev_value(E, loc, c);
@@ -35,10 +52,15 @@ static void yield_condition(Elab *E, Region *r, const Expr *cond, Loc loc)
 
 static void while_loop(Elab *E, Loc loc, const Expr *cond, const Stmt *body, const Stmt *step)
 {
+	Loop loop;
+	loop_enter(E, &loop, body);
+	if (loop.jumps & JUMP_BREAK)
+		(void)loop_left_flag(E);
 	Op *op = emit_op(E, OP_WHILE, loc, type_none(), 0, NULL);
 	Region *test = tir_region(E->t, op, 0), *inner = tir_region(E->t, op, 1);
 	yield_condition(E, test, cond, loc);
 	exec_body(E, inner, body, step);
+	loop_leave(E);
 }
 
 void exec_while(Elab *E, const Stmt *s)
@@ -58,7 +80,7 @@ static bool is_name(const Expr *e, const char *name)
 	return e && e->kind == EX_NAME && !strcmp(e->name, name);
 }
 
-/* for (i32 i = a; i < b; i += s) with an index and bounds that the body leaves alone. */
+/* for (i32 i = a; i < b; i += s) with an index and bounds that the body leaves alone, and no break. */
 static bool is_counted(const Elab *E, const Stmt *s, Counted *c)
 {
 	if (!s->init || s->init->kind != ST_DECL || s->init->decl->next || !s->init->decl->init)
@@ -68,6 +90,8 @@ static bool is_counted(const Elab *E, const Stmt *s, Counted *c)
 	if (c->index->dtype != DT_I32 || !s->cond || s->cond->kind != EX_BINARY || !is_name(s->cond->a, name))
 		return false;
 	if (s->cond->op != BIN_LT && s->cond->op != BIN_LE)
+		return false;
+	if (jumps_of(s->body) & JUMP_BREAK)
 		return false;
 	if (!s->step || s->step->assign_op != AS_ADD || !is_name(s->step->lhs, name) || assigns_name(E, s->body, name))
 		return false;
@@ -100,6 +124,8 @@ static bool counted_loop(Elab *E, const Stmt *s, const Counted *c, bool *failed)
 		hi = ev_binary(E, s->cond->loc, BIN_ADD, ev_cast(E, s->cond->loc, hi, DT_I32), ev_int(DT_I32, 1));
 	Value *args[3] = { ev_value(E, s->loc, lo), ev_value(E, s->loc, ev_cast(E, s->loc, hi, DT_I32)),
 		ev_value(E, s->loc, ev_cast(E, s->loc, step, DT_I32)) };
+	Loop loop;
+	loop_enter(E, &loop, s->body);
 	Op *op = emit_op(E, OP_FOR, s->loc, type_none(), 3, args);
 	Region *r = tir_region(E->t, op, 0);
 	Value *i = tir_region_arg(E->t, r, type_scalar(DT_I32), c->index->name);
@@ -107,6 +133,7 @@ static bool counted_loop(Elab *E, const Stmt *s, const Counted *c, bool *failed)
 	sym_define_ev(E, c->index->loc, c->index->name, ev_of(i), "the index of a loop");
 	exec_body(E, r, s->body, NULL);
 	scope_pop(E, scope);
+	loop_leave(E);
 	return true;
 }
 
@@ -143,6 +170,12 @@ static bool unroll_step(Elab *E, const Stmt *s, Sym *i)
 	return true;
 }
 
+static void exec_copy(Elab *E, const Stmt *body)
+{
+	loop_body_begins(E);
+	exec(E, body);
+}
+
 static bool unroll_once(Elab *E, const Stmt *s, Sym *i)
 {
 	unsigned errors = diags_error_count(E->d);
@@ -152,10 +185,13 @@ static bool unroll_once(Elab *E, const Stmt *s, Sym *i)
 	if (c.kind == EV_ERROR || !c.i)
 		return false;
 	Scope *scope = scope_push(E);
-	exec(E, s->body);
+	if (E->loop->left)
+		unless_jumped(E, E->loop->jump, E->loop->left, exec_copy, s->body);
+	else
+		exec_copy(E, s->body);
 	scope_pop(E, scope);
 	/* The same errors again in every copy would help nobody. */
-	return diags_error_count(E->d) == errors && !E->hopeless && unroll_step(E, s, i);
+	return diags_error_count(E->d) == errors && !E->hopeless && !E->loop->ended && unroll_step(E, s, i);
 }
 
 static void unroll(Elab *E, const Stmt *s)
@@ -170,7 +206,9 @@ static void unroll(Elab *E, const Stmt *s)
 		return;
 	Scope *scope = scope_push(E);
 	Sym *i = sym_define_ev(E, d->loc, d->name, fold_cast(start, d->dtype), "the constant index of an unrolled loop");
+	Loop loop;
 	int n = 0;
+	loop_enter(E, &loop, s->body);
 	E->depth++;
 	while (unroll_once(E, s, i))
 		if (++n > MAX_UNROLL) {
@@ -178,6 +216,7 @@ static void unroll(Elab *E, const Stmt *s)
 			break;
 		}
 	E->depth--;
+	loop_leave(E);
 	scope_pop(E, scope);
 }
 

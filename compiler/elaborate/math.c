@@ -176,6 +176,8 @@ static bool is_less(DType t, Ev a, Ev b)
 	return fold_binary(BIN_LT, t, a, b, &r) && r.i;
 }
 
+static bool is_nan(Ev x) { return dtype_is_float(x.dtype) && isnan(x.f); }
+
 Ev bi_minmax(Elab *E, const Call *c)
 {
 	Ev a = c->arg[0], b = c->arg[1];
@@ -183,8 +185,8 @@ Ev bi_minmax(Elab *E, const Call *c)
 	if (t == DT_NONE)
 		return ev_error();
 	bool min = c->b->op == OP_MIN;
-	if (a.kind == EV_CONST && b.kind == EV_CONST)
-		return is_less(t, a, b) == min ? a : b;
+	if (a.kind == EV_CONST && b.kind == EV_CONST) /* of a number and a nan: the number */
+		return is_nan(b) || (!is_nan(a) && is_less(t, a, b) == min) ? a : b;
 	return body_only(E, c) ? op2(E, c->e->loc, c->b->op, a, b) : ev_error();
 }
 
@@ -259,13 +261,23 @@ static Ev fold_bitcast(Ev x, DType t)
 	return dtype_is_int(x.dtype) && dtype_is_int(t) ? ev_int(t, x.i) : ev_void();
 }
 
+static DType unsigned_type(DType t)
+{
+	switch (dtype_bits(t)) {
+	case 8: return DT_U8;
+	case 16: return DT_U16;
+	case 32: return DT_U32;
+	default: return DT_U64;
+	}
+}
+
 Ev bi_bitcast(Elab *E, const Call *c)
 {
 	Ev x = c->arg[0];
 	DType t = c->e->dtype;
 	Loc loc = c->e->loc;
-	if (x.literal)
-		x = fold_cast(x, x.dtype);
+	if (x.literal) /* 0xff800000 has the 32 bits of the type that is asked for */
+		x = fold_cast(x, dtype_is_int(x.dtype) && int_fits(unsigned_type(t), x.i) ? unsigned_type(t) : x.dtype);
 	if (x.dtype == DT_BOOL || t == DT_BOOL || dtype_bits(x.dtype) != dtype_bits(t)) {
 		elab_error(E, loc, E_CALL, "%s: %s has %u bits and %s has %u", c->b->signature, dtype_name(t), dtype_bits(t),
 			dtype_name(x.dtype), dtype_bits(x.dtype));

@@ -1,6 +1,7 @@
 /* scalar.c - scalar operations: folded when both operands are constant, else emitted. */
 #include "compiler/elaborate/elab.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- regions and values ---- */
@@ -89,12 +90,24 @@ static Ev compare_zero(Elab *E, Loc loc, Ev e)
 	return ev_binary(E, loc, BIN_NE, e, zero);
 }
 
+/* A finite number does not become infinite by itself. */
+static Ev cast_const(Elab *E, Loc loc, Ev e, DType t)
+{
+	Ev r = fold_cast(e, t);
+	double from = dtype_is_float(e.dtype) ? e.f : (double)e.i;
+	if (!dtype_is_float(t) || isfinite(r.f) || !isfinite(from))
+		return r;
+	elab_error(E, loc, E_TYPE, "%g does not fit %s, whose largest value is %g", from, dtype_name(t), largest_float(t));
+	diag_help(E->d, "infinity is written 'inf'");
+	return ev_error();
+}
+
 Ev ev_cast(Elab *E, Loc loc, Ev e, DType t)
 {
 	if (!ev_is_scalar(e))
 		return e;
 	if (e.kind == EV_CONST)
-		return fold_cast(e, t);
+		return cast_const(E, loc, e, t);
 	if (e.dtype == t)
 		return e;
 	if (t == DT_BOOL)

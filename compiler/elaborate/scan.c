@@ -31,6 +31,18 @@ bool assigns_name(const Elab *E, const Stmt *list, const char *name)
 	return false;
 }
 
+unsigned jumps_of(const Stmt *body)
+{
+	unsigned jumps = 0;
+	for (const Stmt *s = body; s; s = s->next) {
+		if (s->kind == ST_BREAK || s->kind == ST_CONTINUE)
+			jumps |= s->kind == ST_BREAK ? JUMP_BREAK : JUMP_CONTINUE;
+		else if (s->kind != ST_FOR && s->kind != ST_WHILE)
+			jumps |= jumps_of(s->body) | jumps_of(s->other);
+	}
+	return jumps;
+}
+
 static bool is_constant_divisor(const Elab *E, const Expr *e)
 {
 	if (e->kind == EX_INT || e->kind == EX_REAL)
@@ -49,6 +61,13 @@ static bool all_pure(const Elab *E, const Expr *list)
 	return true;
 }
 
+/* Calls without effect: built-in functions and conversions to a named type. */
+static bool call_is_pure(const Elab *E, const Expr *e)
+{
+	const Sym *y = sym_find(E, e->name);
+	return builtin_is_pure(e->name) || (y && y->kind == SYM_TYPE);
+}
+
 bool expr_is_pure(const Elab *E, const Expr *e)
 {
 	if (!e)
@@ -56,7 +75,7 @@ bool expr_is_pure(const Elab *E, const Expr *e)
 	switch (e->kind) {
 	case EX_SUBSCRIPT: return false;
 	case EX_CALL: /* cdiv divides */
-		return builtin_is_pure(e->name) && strcmp(e->name, "cdiv") && all_pure(E, e->args);
+		return call_is_pure(E, e) && strcmp(e->name, "cdiv") && all_pure(E, e->args);
 	case EX_TYPED_CALL: return !strcmp(e->name, "bitcast") && all_pure(E, e->args);
 	case EX_BINARY:
 		if ((e->op == BIN_DIV || e->op == BIN_MOD) && !is_constant_divisor(E, e->b))
@@ -103,7 +122,7 @@ static bool invariant(const Elab *E, const Expr *e, const Around *loop)
 	switch (e->kind) {
 	case EX_NAME: return strcmp(e->name, loop->index) != 0 && !assigns_name(E, loop->body, e->name);
 	case EX_SUBSCRIPT: return invariant_element(E, e, loop);
-	case EX_CALL: return builtin_is_pure(e->name) && all_invariant(E, e->args, loop);
+	case EX_CALL: return call_is_pure(E, e) && all_invariant(E, e->args, loop);
 	case EX_TYPED_CALL: return !strcmp(e->name, "bitcast") && all_invariant(E, e->args, loop);
 	default: return invariant(E, e->a, loop) && invariant(E, e->b, loop) && invariant(E, e->c, loop);
 	}

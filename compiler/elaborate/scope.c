@@ -74,7 +74,10 @@ Sym *sym_find(const Elab *E, const char *name)
 
 void refuse_builtin(Elab *E, Loc loc, const char *name)
 {
-	bool value = !strcmp(name, "sm_count") || !strcmp(name, "blockIdx") || !strcmp(name, "gridDim");
+	static const char *const values[] = { "sm_count", "blockIdx", "gridDim", "inf", "nan" };
+	bool value = false;
+	for (size_t k = 0; k < sizeof values / sizeof values[0]; k++)
+		value |= !strcmp(name, values[k]);
 	if (value || builtin_exists(name))
 		elab_error(E, loc, E_REDEFINED, "'%s' is built in: choose another name", name);
 }

@@ -127,9 +127,11 @@ static void exec_arm(Elab *E, Region *r, const Stmt *s)
 {
 	RegionSave saved = region_enter(E, r);
 	Scope *scope = scope_push(E);
+	bool maybe = jump_arm_enter(E);
 	E->depth++;
 	exec(E, s);
 	E->depth--;
+	jump_arm_leave(E, maybe);
 	scope_pop(E, scope);
 	region_leave(E, saved);
 }
@@ -243,6 +245,7 @@ void exec(Elab *E, const Stmt *s)
 	case ST_ASYNC: exec_async(E, s); break;
 	case ST_ROLE: exec_role(E, s); break;
 	case ST_RETURN: exec_return(E, s); break;
+	case ST_BREAK: case ST_CONTINUE: exec_jump(E, s); break;
 	case ST_STATIC_ASSERT: static_assertion(E, s->loc, s->cond, s->text); break;
 	}
 }
@@ -253,6 +256,8 @@ void exec_list(Elab *E, const Stmt *list)
 	for (const Stmt *s = list; s; s = s->next) {
 		E->rest = s->next;
 		exec(E, s);
+		if (jump_ends_list(E, s->next))
+			break;
 	}
 	E->rest = rest;
 }

@@ -207,7 +207,7 @@ Ev bi_reduce(Elab *E, const Call *c)
 	if (!args[0] || !args[1])
 		return ev_void();
 	Op *op = statement(E, c, 2, args);
-	attr_set_text(E->t, op, "kind", !strcmp(c->b->name, "reduce_max") ? "max" : "sum");
+	attr_set_text(E->t, op, "kind", c->b->name + strlen("reduce_"));
 	attr_set_int(E->t, op, "axis", axis);
 	return ev_void();
 }

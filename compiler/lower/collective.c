@@ -12,10 +12,12 @@ static V add_f32(Lower *L, V a, V b) { return LLVMBuildFAdd(L->b, a, b, ""); }
 static V mul_f32(Lower *L, V a, V b) { return LLVMBuildFMul(L->b, a, b, ""); }
 static V max_f32(Lower *L, V a, V b) { return intrinsic(L, "llvm.maxnum", &L->f32, 1, (V[]){ a, b }, 2); }
 
+static V min_f32(Lower *L, V a, V b) { return intrinsic(L, "llvm.minnum", &L->f32, 1, (V[]){ a, b }, 2); }
+
 static Combine combine_of(const Op *op)
 {
 	const char *k = attr_text(op, "kind", "sum");
-	return strcmp(k, "max") == 0 ? max_f32 : strcmp(k, "prod") == 0 ? mul_f32 : add_f32;
+	return strcmp(k, "max") == 0 ? max_f32 : strcmp(k, "min") == 0 ? min_f32 : strcmp(k, "prod") == 0 ? mul_f32 : add_f32;
 }
 
 /* The value of the lane whose number differs in one bit. */

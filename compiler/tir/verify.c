@@ -474,7 +474,7 @@ static void check_fill(Verifier *v, const Op *op)
 
 static void check_reduce(Verifier *v, const Op *op)
 {
-	static const char *const kinds[] = { "sum", "max", NULL };
+	static const char *const kinds[] = { "sum", "max", "min", NULL };
 	need_word(v, op, "kind", kinds);
 	if (!need_range(v, op, "axis", 0, 1) || !need_space(v, op, 0, TY_FRAG) || !need_space(v, op, 1, TY_FRAG))
 		return;

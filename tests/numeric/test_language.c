@@ -1,0 +1,199 @@
+/* test_language.c - what the language itself promises, by the kernels of language.tile. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "tests/support/run_tile.h"
+
+enum { S = 64 };
+
+static int open_language(void **state)
+{
+	*state = run_open(TILE_SOURCE_DIR "/tests/numeric/language.tile", NULL);
+	return 0;
+}
+
+static int close_language(void **state)
+{
+	run_close(*state);
+	return 0;
+}
+
+static TestTensor vector(TileRun *r, tilert_dtype t, int64_t n)
+{
+	return tensor_new(r, t, 1, &n);
+}
+
+static TestTensor square(TileRun *r, tilert_dtype t)
+{
+	return tensor_new(r, t, 2, (int64_t[]){ S, S });
+}
+
+static void test_numbers(void **state)
+{
+	TileRun *r = *state;
+	TestTensor x = vector(r, TILERT_BF16, S), y = vector(r, TILERT_F32, 16);
+	tensor_random(r, &x, -1, 1);
+	double want[S], inf = INFINITY;
+	for (int k = 0; k < S; k++)
+		want[k] = 2 * x.value[k];
+	tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("y", &y) };
+	run_launch(r, "numbers", args, 2);
+	tensor_compare(&x, want, 0, 0);
+	tensor_download(&y);
+	double numbers[] = { -inf, NAN, -inf, 3, 2, -inf, inf, 1, 1.5, 10, 1, 3.015625 };
+	for (int k = 0; k < 12; k++)
+		if (isnan(numbers[k]) ? !isnan(y.value[k]) : y.value[k] != numbers[k])
+			fail_msg("number %d is %g, not %g", k, y.value[k], numbers[k]);
+	tensor_free(&x);
+	tensor_free(&y);
+}
+
+static void test_minima(void **state)
+{
+	TileRun *r = *state;
+	TestTensor x = square(r, TILERT_F32), rows = vector(r, TILERT_F32, S), columns = vector(r, TILERT_F32, S);
+	double row[S], column[S];
+	tensor_random(r, &x, -1, 1);
+	for (int k = 0; k < S; k++)
+		row[k] = column[k] = INFINITY;
+	for (int i = 0; i < S; i++)
+		for (int j = 0; j < S; j++) {
+			row[i] = fmin(row[i], x.value[i * S + j]);
+			column[j] = fmin(column[j], x.value[i * S + j]);
+		}
+	tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("rows", &rows), arg_tensor("columns", &columns) };
+	run_launch(r, "minima", args, 3);
+	tensor_compare(&rows, row, 0, 0);
+	tensor_compare(&columns, column, 0, 0);
+	tensor_free(&x);
+	tensor_free(&rows);
+	tensor_free(&columns);
+}
+
+/* ---- break and continue ---- */
+
+static int left_early(const int *x, int n, int t, int sum)
+{
+	for (int i = 0; i < n; i++) {
+		if (i == t)
+			continue;
+		sum += x[i];
+		if (sum > 100) {
+			sum += 1000;
+			break;
+		}
+		sum += 1;
+	}
+	for (int i = 0; i < 6; i++) {
+		if (i == 2)
+			continue;
+		if (sum == i)
+			break;
+		if (sum % 7 == i)
+			continue;
+		sum += 3;
+		if (i == 4)
+			break;
+	}
+	return sum;
+}
+
+static int nested(const int *x, int n, int t, int sum)
+{
+	for (int i = 0; i < 8; i += 3) {
+		int inner = 0;
+		for (int k = i; k < n; k++) {
+			if (x[k] == t)
+				break;
+			inner += k;
+			if (k % 2 == 1)
+				continue;
+			inner += 100;
+		}
+		if (inner > 5000)
+			continue;
+		sum += inner;
+	}
+	return sum;
+}
+
+static int jumps(const int *x, int n, int t)
+{
+	int sum = left_early(x, n, t, 0), j = 0;
+	while (1) {
+		if (j >= n || x[j] < -40) {
+			break;
+		} else {
+			if (x[j] % 5 == 0) {
+				j += 2;
+				continue;
+			}
+			sum += 5;
+		}
+		j++;
+	}
+	sum = nested(x, n, t, sum);
+	for (j = 1; j < n; j *= 2)
+		if (x[j] > t)
+			break;
+	return sum * 1000 + j;
+}
+
+static void test_jumps(void **state)
+{
+	TileRun *r = *state;
+	enum { MOST = 77 };
+	for (int n = 1; n <= MOST; n += 19) {
+		TestTensor x = vector(r, TILERT_I32, n), y = vector(r, TILERT_I32, S);
+		int number[MOST];
+		double want[S];
+		for (int k = 0; k < n; k++)
+			x.value[k] = number[k] = (int)(random_uniform(r) * 91) - 43;
+		tensor_upload(&x);
+		for (int t = 0; t < S; t++)
+			want[t] = jumps(number, n, t);
+		tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("y", &y) };
+		run_launch(r, "jumps", args, 2);
+		tensor_compare(&y, want, 0, 0);
+		tensor_free(&x);
+		tensor_free(&y);
+	}
+}
+
+static void test_told(void **state)
+{
+	TileRun *r = *state;
+	enum { N = 7 };
+	static const int lists[][N] = { { 0, 3, 2, 5, 5, 6, 1 }, { 4, 4, 4, -1, 0, 0, 0 }, { -1 } };
+	for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++) {
+		TestTensor list = vector(r, TILERT_I32, N), y = square(r, TILERT_F32);
+		TestTensor x = tensor_new(r, TILERT_F32, 3, (int64_t[]){ N, S, S });
+		double want[S * S] = { 0 };
+		tensor_random(r, &x, -1, 1);
+		for (int k = 0; k < N; k++)
+			list.value[k] = lists[l][k];
+		tensor_upload(&list);
+		for (int k = 0; k < N && lists[l][k] >= 0; k++)
+			for (int i = 0; i < S * S && lists[l][k] % 2 == 0; i++)
+				want[i] += x.value[lists[l][k] * S * S + i];
+		tilert_arg args[] = { arg_tensor("list", &list), arg_tensor("x", &x), arg_tensor("y", &y) };
+		run_launch(r, "told", args, 3);
+		tensor_compare(&y, want, 0, 1e-5);
+		tensor_free(&list);
+		tensor_free(&x);
+		tensor_free(&y);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_numbers), cmocka_unit_test(test_minima), cmocka_unit_test(test_jumps), cmocka_unit_test(test_told),
+	};
+	return cmocka_run_group_tests_name("language", tests, open_language, close_language);
+}
