@@ -376,6 +376,15 @@ static void load_masked(Lower *L, const Access *a, V mask, Run *runs, int count)
 	}
 }
 
+/* An address that may be read whatever the index: in the access's own tile, as another may be written at that moment. */
+static V readable(Lower *L, const Access *a)
+{
+	V index[TIR_MAX_RANK];
+	for (int d = 0; d < a->rank; d++)
+		index[d] = const_i32(L, 0);
+	return a->space == TY_TENSOR ? storage_of(L, a->object)->pointer : shared_address(L, a->object, index);
+}
+
 static void emit_memory_load(Batch *x, const Access *a)
 {
 	Vec *e = result_vec(x, a->op->result);
@@ -397,9 +406,8 @@ static void emit_memory_load(Batch *x, const Access *a)
 			load_masked(x->L, a, mask, runs, count);
 		} else {
 			for (int i = 0; i < count; i++) {
-				/* Masked out: reads a place that exists, so that equal loads are still one. */
-				if (mask)
-					runs[i].at = LLVMBuildSelect(x->L->b, mask, runs[i].at, x->L->storage[0]->pointer, "");
+				if (mask) /* no branch: equal loads are still one */
+					runs[i].at = LLVMBuildSelect(x->L->b, mask, runs[i].at, readable(x->L, a), "");
 				load_run(x->L, a, &runs[i]);
 			}
 		}
@@ -611,7 +619,7 @@ void lower_element_op(Lower *L, const Op *op)
 	T t = a.dtype == DT_BOOL ? L->i8 : type_of(L, a.dtype);
 	if (op->code == OP_LOAD) {
 		if (a.mask)
-			at = LLVMBuildSelect(L->b, value_of(L, a.mask), at, a.space == TY_TENSOR ? storage_of(L, a.object)->pointer : L->storage[0]->pointer, "");
+			at = LLVMBuildSelect(L->b, value_of(L, a.mask), at, readable(L, &a), "");
 		V v = LLVMBuildLoad2(L->b, t, at, "");
 		L->value[op->result->id] = a.dtype == DT_BOOL ? LLVMBuildTrunc(L->b, v, L->i1, "") : v;
 		return;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # run.sh [SECTION...] - on a GPU machine, in the folder that pack.sh made: runs the numeric tests on the GPU, then the benchmarks.
-# Sections: test example startup gemm gdn kda twophase launch (all of them when none is named).  Logs and results.csv go to $OUT (default: out);
+# Sections: test example startup gemm gdn kda twophase launch sanitize (all but the last when none is named).  Logs and results.csv go to $OUT (default: out);
 # a short table comes last.  The exit status is 1 when a test failed or a kernel was wrong.
 set -uo pipefail
 OUT=$(realpath -m "${OUT:-$(dirname "$0")/out}")
@@ -61,6 +61,7 @@ if wants twophase; then
 	fi
 fi
 wants launch && step bench.launch 60 bin/bench --csv "$csv" --modules modules launch
+wants sanitize && step sanitize 590 ./sanitize.sh
 
 # Where something failed, what it said.
 for log in "$OUT"/test.*.log; do
@@ -69,5 +70,6 @@ done
 grep -h 'NOT TIMED\|WRONG' "$OUT"/bench.*.log "$OUT"/example.*.log 2>/dev/null
 awk -F'"?,"?' 'NR > 1 { printf "%-22s %-30s %10s us %9s %s\n", $2, $3, $4, $5, $6 }' "$csv"
 [ -e "$OUT/bench.twophase.log" ] && sed -n '/^kernel  /,$p' "$OUT/bench.twophase.log"
+[ -e "$OUT/sanitize.log" ] && cat "$OUT/sanitize.log"
 printf '%s\n' "${summary[@]}"
 exit $failed

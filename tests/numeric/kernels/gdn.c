@@ -644,6 +644,13 @@ static void add_gates(Table *t)
 	}
 }
 
+/* More sequences, heads and blocks of V than a GPU has processors: 128 columns of V a CTA, and CTAs that take several items. */
+static void add_many_rows(Table *t)
+{
+	static const GdnRow row = { .name = "many_rows", .in = { .batch = 70, .tokens = 70, .value_heads = 2 }, .states = GDN_BOTH };
+	add(t, run_forward, &row, row.name);
+}
+
 static int64_t pick(Random *r, int64_t n) { return (int64_t)(random_bits(r) >> 33) % n; }
 static bool toss(Random *r) { return pick(r, 2); }
 
@@ -821,6 +828,7 @@ size_t gdn_cases(NumericCase *out)
 	add_states(&t);
 	add_gates(&t);
 	add_busy(&t);
+	add_many_rows(&t);
 	ADD_ROWS(&t, strides);
 	ADD_ROWS(&t, packed);
 	ADD_ROWS(&t, options);

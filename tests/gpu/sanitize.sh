@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# sanitize.sh [TOOL...] - in the folder that pack.sh made, called by run.sh: compute-sanitizer's tools (memcheck racecheck initcheck
+# synccheck, all of them when none is named) over one small call of every kind of kernel.  Logs go to $OUT/sanitize, a table of the
+# reports by kernel and source lines comes last; README.md says which are expected.  The exit status is 1 when others were found.
+set -uo pipefail
+OUT=$(realpath -m "${OUT:-$(dirname "$0")/out}")/sanitize
+cd "$(dirname "$0")" || exit 2
+mkdir -p "$OUT"
+export LD_LIBRARY_PATH=$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export TILE_TEST_DEVICE=cuda TILE_TEST_MODULES=$PWD/modules
+sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1)
+[ -n "$sanitizer" ] || { echo "sanitize: there is no compute-sanitizer"; exit 2; }
+
+# NAME COMMAND...: a case a line.
+cases() {
+	cat <<'END'
+vector_add   bin/test_numeric vector_add_of_1*
+launch       bin/test_numeric launch_*
+math         bin/test_numeric math_*
+gemm_1       bin/test_numeric gemm_1_naive_m17*
+gemm_2       bin/test_numeric gemm_2_tiled_m130*
+gemm_3       bin/test_numeric gemm_3_pipelined_m200*
+gemm_4       bin/test_numeric gemm_4_warp_specialised_m300*
+kda_f32      bin/test_numeric kda_b2_t130_h2_*f32*
+kda_bf16     bin/test_numeric kda_b*_t200_h2_*bf16*
+kda_empty    bin/test_numeric kda_without_tokens*
+gdn_narrow   bin/test_numeric gdn_gates_mixed_*
+gdn_64       bin/test_numeric gdn_k64_v128*
+gdn_wide     bin/test_numeric gdn_many_rows*
+gdn_options  bin/test_numeric gdn_all_options
+gdn_packed   bin/test_numeric gdn_packed_bf16_states*
+gdn_256      bin/test_numeric gdn_saves_k256
+gdn_saves    bin/test_numeric gdn_saves
+gdn_split    bin/test_numeric gdn_split_auto
+gdn_join     bin/test_numeric gdn_join_auto_zero
+END
+}
+
+# TOOL NAME COMMAND...
+one() {
+	local tool=$1 name=$2 options=()
+	shift 2
+	case $tool in
+	racecheck) options=(--racecheck-report analysis) ;;
+	memcheck) options=(--check-device-heap no) ;;
+	initcheck) export TILE_TEST_POISON=0 ;; # memory that a test fills is initialised
+	esac
+	timeout 170 "$sanitizer" --tool "$tool" "${options[@]}" --print-limit 10000 --show-backtrace no "$@" > "$OUT/$tool.$name.log" 2>&1
+	echo $? > "$OUT/$tool.$name.rc"
+}
+export -f one
+export OUT sanitizer
+
+for tool in "${@:-memcheck racecheck initcheck synccheck}"; do
+	for t in $tool; do cases | sed "s/^/$t /"; done
+done | xargs -P "${JOBS:-8}" -I{} bash -c 'set -f; one {}'
+
+# What was reported, by tool, kernel and lines, with how often.
+awk '
+	FNR == 1 { n = split(FILENAME, path, "/"); split(path[n], name, "."); tool = name[1] }
+	{ line = $0; sub(/^=+ */, "", line); gsub(/\+0x[0-9a-f]+/, "", line) }
+	line ~ /^(ERROR SUMMARY|RACECHECK SUMMARY|COMPUTE-SANITIZER|Target application|Saved|LEAK SUMMARY)/ { next }
+	line ~ /^(Error|Warning|Info): (Race|.*hazard)|^(Invalid|Uninitialized|Barrier|Illegal|Program hit|Misaligned|Divergent|.*[Mm]barrier|Unused)/ {
+		if (what != "") count[tool "  " what] += times
+		gsub(/[0-9]+ bytes? of size|of size [0-9]+ bytes?/, "", line)
+		what = line; times = 1
+		if (match(line, /\[[0-9]+ hazards?\]/)) { times = substr(line, RSTART + 1, RLENGTH - 2) + 0; sub(/ *\[[0-9]+ hazards?\]/, "", what) }
+		next
+	}
+	line ~ /^(and |at |by )/ && what != "" {
+		if (match(line, /\[[0-9]+ hazards?\]/)) { times = substr(line, RSTART + 1, RLENGTH - 2) + 0; sub(/ *\[[0-9]+ hazards?\]/, "", line) }
+		if (line !~ /^by thread/) what = what " " line
+		next
+	}
+	{ if (what != "") count[tool "  " what] += times; what = "" }
+	END { if (what != "") count[tool "  " what] += times; for (w in count) printf "%9d  %s\n", count[w], w }
+' "$OUT"/*.log | sed 's/ in block ([0-9,]*)//; s/ by thread ([0-9,]*)//' | sort -k2,2 -k1,1nr > "$OUT/reports.txt"
+
+failed=0
+for rc in "$OUT"/*.rc; do
+	name=${rc##*/}
+	name=${name%.rc}
+	status=$(cat "$rc")
+	summary=$(grep -hE 'ERROR SUMMARY|RACECHECK SUMMARY' "$OUT/$name.log" | sed 's/^=* *//' | tail -n 1)
+	passed=$(grep -c '^\[       OK' "$OUT/$name.log")
+	[ "$status" = 0 ] && [ "$passed" -gt 0 ] && [[ $summary =~ :\ 0\  ]] || failed=1
+	printf '%-24s exit %-3s tests passed %-3s %s\n' "$name" "$status" "$passed" "$summary"
+done > "$OUT/summary.txt"
+grep -vE 'exit 0 .*: 0 ' "$OUT/summary.txt"
+head -n 40 "$OUT/reports.txt" | cut -c1-200
+echo "sanitize: $(grep -cE 'exit 0 .*: 0 ' "$OUT/summary.txt") of $(wc -l < "$OUT/summary.txt") runs are clean"
+exit $failed
