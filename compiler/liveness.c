@@ -1,20 +1,22 @@
 /* liveness.c - which fragments are live where, backwards over the regions of a team. */
 #include "compiler/liveness.h"
 
+#include "compiler/bits.h"
 #include "compiler/index.h"
 #include "compiler/layout.h"
 
-enum { MAX_FRAGS = 256, WORDS = MAX_FRAGS / 64 };
+typedef struct Fragment { const Op *op; int64_t registers; } Fragment;
 
-typedef struct Set { uint64_t word[WORDS]; } Set;
+typedef struct Live { Bits set; int64_t registers; } Live; /* fragments by number, and what they take together */
 
 typedef struct Liveness {
 	Tir *t;
 	const Op *team;
 	int n;
-	const Op *frag[MAX_FRAGS];
-	int64_t registers[MAX_FRAGS];
-	Pressure worst;
+	Fragment *frag;
+	unsigned first, last; /* ids of the fragments */
+	int *number;          /* by id - first: from 1; 0: not of this team */
+	Live worst;
 } Liveness;
 
 int64_t fragment_registers(Tir *t, const Op *frag, const Op *team)
@@ -27,53 +29,67 @@ int64_t fragment_registers(Tir *t, const Op *frag, const Op *team)
 	return !l ? 0 : packed ? l->nregs / 2 : l->nregs;
 }
 
-static bool collect(Op *op, void *user)
+static bool count(Op *op, void *user)
 {
 	Liveness *v = user;
-	if (op->code == OP_FRAG && v->n < MAX_FRAGS) {
-		v->registers[v->n] = fragment_registers(v->t, op, v->team);
-		v->frag[v->n++] = op;
+	if (op->code == OP_FRAG) {
+		unsigned id = op->result->id;
+		v->first = !v->n || id < v->first ? id : v->first;
+		v->last = id > v->last ? id : v->last;
+		v->n++;
 	}
 	return op->code != OP_ROLE;
 }
 
-static int number_of(const Liveness *v, const Op *frag)
+static bool collect(Op *op, void *user)
 {
-	for (int i = 0; i < v->n; i++)
-		if (v->frag[i] == frag)
-			return i;
-	return -1;
-}
-
-static bool has(const Set *s, int i) { return s->word[i / 64] >> i % 64 & 1; }
-static void add(Set *s, int i) { s->word[i / 64] |= (uint64_t)1 << i % 64; }
-static void drop(Set *s, int i) { s->word[i / 64] &= ~((uint64_t)1 << i % 64); }
-
-static void join(Set *s, const Set *other)
-{
-	for (int i = 0; i < WORDS; i++)
-		s->word[i] |= other->word[i];
-}
-
-static void note(Liveness *v, const Set *live)
-{
-	int64_t sum = 0;
-	for (int i = 0; i < v->n; i++)
-		sum += has(live, i) ? v->registers[i] : 0;
-	if (sum <= v->worst.registers)
-		return;
-	v->worst = (Pressure){ .registers = sum };
-	Set left = *live;
-	for (int k = 0; k < PRESSURE_LARGEST; k++) {
-		int most = -1;
-		for (int i = 0; i < v->n; i++)
-			if (has(&left, i) && (most < 0 || v->registers[i] > v->registers[most]))
-				most = i;
-		if (most < 0)
-			break;
-		v->worst.largest[k] = v->frag[most];
-		drop(&left, most);
+	Liveness *v = user;
+	if (op->code == OP_FRAG) {
+		v->frag[v->n++] = (Fragment){ op, fragment_registers(v->t, op, v->team) };
+		v->number[op->result->id - v->first] = v->n;
 	}
+	return op->code != OP_ROLE;
+}
+
+static int number_of(const Liveness *v, const Op *object)
+{
+	unsigned id = object->result->id;
+	return id >= v->first && id <= v->last ? v->number[id - v->first] - 1 : -1;
+}
+
+static void add(const Liveness *v, Live *live, int i)
+{
+	live->registers += bits_has(&live->set, i) ? 0 : v->frag[i].registers;
+	bits_add(&live->set, i);
+}
+
+static void drop(const Liveness *v, Live *live, int i)
+{
+	live->registers -= bits_has(&live->set, i) ? v->frag[i].registers : 0;
+	bits_drop(&live->set, i);
+}
+
+static Live copy_of(const Liveness *v, const Live *live)
+{
+	return (Live){ bits_copy(v->t->arena, &live->set), live->registers };
+}
+
+static void join(const Liveness *v, Live *live, const Live *other)
+{
+	if (!bits_join(&live->set, &other->set))
+		return;
+	live->registers = 0;
+	for (int i = 0; i < v->n; i++)
+		live->registers += bits_has(&live->set, i) ? v->frag[i].registers : 0;
+}
+
+static void note(Liveness *v, const Live *live)
+{
+	if (live->registers <= v->worst.registers)
+		return;
+	v->worst.registers = live->registers;
+	bits_clear(&v->worst.set);
+	bits_join(&v->worst.set, &live->set);
 }
 
 /* The operand that op writes without reading it, or -1. */
@@ -111,7 +127,7 @@ static bool writes_all(const Op *op, const TileRef *r)
 	return !rows_of_warp && (op->code != OP_STORE || stores_all(op, r->object));
 }
 
-static void pass_op(Liveness *v, const Op *op, Set *live)
+static void pass_op(Liveness *v, const Op *op, Live *live)
 {
 	int written = written_operand(op), which[2] = { -1, -1 };
 	if (op->code == OP_VIEW)
@@ -125,41 +141,41 @@ static void pass_op(Liveness *v, const Op *op, Set *live)
 			if (which[read] < 0)
 				continue;
 			if (read)
-				add(live, which[1]);
+				add(v, live, which[1]);
 			else if (writes_all(op, &r))
-				drop(live, which[0]);
+				drop(v, live, which[0]);
 		}
 }
 
-static void pass_region(Liveness *v, const Region *r, Set *live);
+static void pass_region(Liveness *v, const Region *r, Live *live);
 
-static void pass_loop(Liveness *v, const Op *op, Set *live)
+static void pass_loop(Liveness *v, const Op *op, Live *live)
 {
 	for (int turn = 0; turn < 2; turn++) { /* the second with what the first needs */
-		Set body = *live;
+		Live body = copy_of(v, live);
 		if (op->code == OP_WHILE)
 			pass_region(v, op->regions[1], &body);
 		pass_region(v, op->regions[0], &body);
-		join(live, &body);
+		join(v, live, &body);
 	}
 }
 
-static void pass_region(Liveness *v, const Region *r, Set *live)
+static void pass_arms(Liveness *v, const Op *op, Live *live)
+{
+	Live other = copy_of(v, live);
+	pass_region(v, op->regions[1], &other);
+	pass_region(v, op->regions[0], live);
+	join(v, live, &other);
+}
+
+static void pass_region(Liveness *v, const Region *r, Live *live)
 {
 	for (const Op *op = r ? r->last : NULL; op; op = op->prev) {
-		Set other = *live;
 		switch (op->code) {
 		case OP_ROLE: continue;
-		case OP_FRAG:
-			if (number_of(v, op) >= 0)
-				drop(live, number_of(v, op));
-			break;
+		case OP_FRAG: drop(v, live, number_of(v, op)); break;
 		case OP_FOR: case OP_WHILE: pass_loop(v, op, live); break;
-		case OP_IF:
-			pass_region(v, op->regions[1], &other);
-			pass_region(v, op->regions[0], live);
-			join(live, &other);
-			break;
+		case OP_IF: pass_arms(v, op, live); break;
 		default:
 			pass_region(v, op->regions[0], live);
 			pass_op(v, op, live);
@@ -169,13 +185,35 @@ static void pass_region(Liveness *v, const Region *r, Set *live)
 	}
 }
 
+static Pressure pressure_of(const Liveness *v)
+{
+	Pressure p = { .registers = v->worst.registers };
+	Bits left = bits_copy(v->t->arena, &v->worst.set);
+	for (int k = 0; k < PRESSURE_LARGEST; k++) {
+		int most = -1;
+		for (int i = 0; i < v->n; i++)
+			if (bits_has(&left, i) && (most < 0 || v->frag[i].registers > v->frag[most].registers))
+				most = i;
+		if (most < 0)
+			break;
+		p.largest[k] = v->frag[most].op;
+		bits_drop(&left, most);
+	}
+	return p;
+}
+
 Pressure fragment_pressure(Tir *t, const Op *team)
 {
-	Liveness *v = ARENA_NEW(t->arena, Liveness);
-	Set live = { { 0 } };
-	v->t = t;
-	v->team = team;
-	tir_walk(team->regions[0], collect, v);
-	pass_region(v, team->regions[0], &live);
-	return v->worst;
+	Liveness v = { .t = t, .team = team };
+	tir_walk(team->regions[0], count, &v);
+	if (!v.n)
+		return (Pressure){ 0 };
+	v.frag = ARENA_ARRAY(t->arena, Fragment, v.n);
+	v.number = ARENA_ARRAY(t->arena, int, v.last - v.first + 1);
+	v.worst.set = bits_new(t->arena, v.n);
+	Live live = { .set = bits_new(t->arena, v.n) };
+	v.n = 0;
+	tir_walk(team->regions[0], collect, &v);
+	pass_region(&v, team->regions[0], &live);
+	return pressure_of(&v);
 }

@@ -140,8 +140,8 @@ static bool eval_args(Elab *E, Call *c)
 	const char *kinds = c->b->args;
 	int given = list_length(c->e->args);
 	bool optional = false, ok = true;
-	if (given > MAX_CALL_ARGS)
-		return wrong_count(E, c, given);
+	c->arg = ARENA_ARRAY(E->a, Ev, given + 1);
+	c->loc = ARENA_ARRAY(E->a, Loc, given + 1);
 	for (const Expr *e = c->e->args; e; e = e->next, c->n++) {
 		if (*kinds == '|') {
 			optional = true;

@@ -4,8 +4,6 @@
 
 #include "compiler/elaborate/elab.h"
 
-enum { MAX_CALL_ARGS = 16 };
-
 typedef struct Call Call;
 typedef Ev BuiltinHandler(Elab *E, const Call *c);
 
@@ -20,8 +18,8 @@ struct Call {
 	const Expr *e;
 	const Stmt *s; /* NULL in an expression */
 	int n;
-	Ev arg[MAX_CALL_ARGS];
-	Loc loc[MAX_CALL_ARGS];
+	Ev *arg;  /* as many as are given, n of them evaluated */
+	Loc *loc;
 	Ev limit; /* EV_VOID when absent */
 	int64_t within; /* 0 when absent */
 };

@@ -335,7 +335,8 @@ static Ev print_argument(Elab *E, Loc loc, Ev x)
 
 Ev bi_print(Elab *E, const Call *c)
 {
-	Value *args[MAX_CALL_ARGS];
+	Value **args = ARENA_ARRAY(E->a, Value *, c->n);
+	int most = op_info(OP_PRINT)->max_args;
 	char *letters;
 	if (!unmasked(E, c))
 		return ev_void();
@@ -345,6 +346,10 @@ Ev bi_print(Elab *E, const Call *c)
 	}
 	if ((int)strlen(letters) != c->n - 1) {
 		elab_error(E, c->e->loc, E_CALL, "the format has %d conversions for %d values", (int)strlen(letters), c->n - 1);
+		return ev_void();
+	}
+	if (c->n - 1 > most) {
+		elab_error(E, c->e->loc, E_LIMIT, "print has %d values; a GPU's printf takes at most %d", c->n - 1, most);
 		return ev_void();
 	}
 	for (int k = 1; k < c->n; k++) {
@@ -382,7 +387,7 @@ Ev bi_trap(Elab *E, const Call *c)
 
 Ev bi_ptx(Elab *E, const Call *c)
 {
-	Value *args[MAX_CALL_ARGS];
+	Value **args = ARENA_ARRAY(E->a, Value *, c->n);
 	if (!unmasked(E, c))
 		return ev_error();
 	for (int k = 1; k < c->n; k++)

@@ -263,6 +263,6 @@ void lower_async(Lower *L, const Op *op)
 	case OP_GRID_WAIT: L->ops->grid_wait(L); break;
 	case OP_GRID_LAUNCH: L->ops->grid_launch(L); break;
 	case OP_CLUSTER_SYNC: L->ops->cluster_sync(L); break;
-	default: break;
+	default: lower_missing(L, op); break;
 	}
 }

@@ -32,7 +32,7 @@ typedef struct TargetOps {
 	V (*grid_dim)(Lower *, int axis);
 	V (*cluster_rank)(Lower *);
 	V (*uniform)(Lower *, V);              /* the same value in every lane, known to be so */
-	V (*math)(Lower *, Opcode, V);         /* exp2 log2 sqrt rsqrt rcp tanh floor abs of f32 */
+	V (*math)(Lower *, Opcode, V);         /* exp2 log2 sqrt rsqrt rcp tanh floor abs of f32; NULL: of no other */
 	V (*div_f32)(Lower *, V, V);
 	void (*enter_role)(Lower *, const char *name, V instance);
 	void (*setmaxnreg)(Lower *, int count, bool increase);
@@ -189,6 +189,10 @@ void lower_async(Lower *L, const Op *op);             /* tma, bulk, arrive, wait
 void team_sync(Lower *L);
 /* control.c */
 void lower_region(Lower *L, const Region *r);
+void lower_print(Lower *L, const Op *op, V *args);
+void lower_assert(Lower *L, const Op *op, V holds);
+/* A form of the op that has no code here, which the passes before should not have let through. */
+V lower_missing(Lower *L, const Op *op);
 /* debug.c */
 void debug_begin_module(Lower *L);
 void debug_begin_kernel(Lower *L);

@@ -3,6 +3,7 @@
 
 #include "compiler/lower/context.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static V as_bool(Lower *L, const Value *v) { return value_of(L, v); }
@@ -171,17 +172,32 @@ void lower_var(Lower *L, const Op *op)
 	}
 }
 
-static void lower_print(Lower *L, const Op *op)
+/* Objects among the operands are NULL. */
+static V *scalar_operands(Lower *L, const Op *op)
 {
-	V args[16];
-	DType types[16];
-	int n = op->nargs < 16 ? op->nargs : 16;
-	for (int i = 0; i < n; i++) {
-		args[i] = value_of(L, op->args[i]);
-		types[i] = op->args[i]->type.dtype;
-	}
-	L->ops->print(L, attr_text(op, "format", ""), n, args, types);
+	V *args = ARENA_ARRAY(L->arena, V, op->nargs + 1);
+	for (int i = 0; i < op->nargs; i++)
+		args[i] = op->args[i]->type.kind == TY_SCALAR ? value_of(L, op->args[i]) : NULL;
+	return args;
 }
+
+void lower_print(Lower *L, const Op *op, V *args)
+{
+	DType *types = ARENA_ARRAY(L->arena, DType, op->nargs + 1);
+	for (int i = 0; i < op->nargs; i++)
+		types[i] = op->args[i]->type.dtype;
+	L->ops->print(L, attr_text(op, "format", ""), op->nargs, args, types);
+}
+
+void lower_assert(Lower *L, const Op *op, V holds)
+{
+	Guard g = guard_begin(L, LLVMBuildNot(L->b, holds, ""));
+	L->ops->fail(L, attr_text(op, "text", "assertion failed"));
+	guard_end(L, g);
+}
+
+/* The register class of inline PTX that holds a value. */
+static char constraint(DType d) { return dtype_is_float(d) ? 'f' : dtype_bits(d) == 64 ? 'l' : 'r'; }
 
 static void lower_ptx(Lower *L, const Op *op)
 {
@@ -191,20 +207,16 @@ static void lower_ptx(Lower *L, const Op *op)
 			L->value[op->result->id] = LLVMGetUndef(type_of(L, op->result->type.dtype));
 		return;
 	}
-	char cons[256] = "";
-	V args[16];
-	T types[16];
+	char *cons = ARENA_ARRAY(L->arena, char, 2 * op->nargs + 16), *at = cons;
+	V *args = scalar_operands(L, op);
+	T *types = ARENA_ARRAY(L->arena, T, op->nargs + 1);
 	if (op->result)
-		strcat(cons, dtype_is_float(op->result->type.dtype) ? "=f" : dtype_bits(op->result->type.dtype) == 64 ? "=l" : "=r");
-	for (int i = 0; i < op->nargs && i < 16; i++) {
-		DType d = op->args[i]->type.dtype;
-		args[i] = value_of(L, op->args[i]);
+		at += sprintf(at, "=%c,", constraint(op->result->type.dtype));
+	for (int i = 0; i < op->nargs; i++) {
 		types[i] = LLVMTypeOf(args[i]);
-		if (cons[0])
-			strcat(cons, ",");
-		strcat(cons, dtype_is_float(d) ? "f" : dtype_bits(d) == 64 ? "l" : "r");
+		at += sprintf(at, "%c,", constraint(op->args[i]->type.dtype));
 	}
-	strcat(cons, cons[0] ? ",~{memory}" : "~{memory}");
+	strcpy(at, "~{memory}");
 	const char *text = attr_text(op, "text", "");
 	T ft = LLVMFunctionType(op->result ? type_of(L, op->result->type.dtype) : L->void_t, types, (unsigned)op->nargs, 0);
 	V fn = LLVMGetInlineAsm(ft, text, strlen(text), cons, strlen(cons), 1, 0, LLVMInlineAsmDialectATT, 0);
@@ -260,25 +272,16 @@ static void lower_op(Lower *L, const Op *op)
 	case OP_REDUCE: lower_reduce(L, op); break;
 	case OP_SCAN: lower_scan(L, op); break;
 	case OP_CP_ASYNC: lower_cp_async(L, op); break;
-	case OP_PRINT: lower_print(L, op); break;
-	case OP_ASSERT: {
-		Guard g = guard_begin(L, LLVMBuildNot(L->b, value_of(L, op->args[0]), ""));
-		L->ops->fail(L, attr_text(op, "text", "assertion failed"));
-		guard_end(L, g);
-		break;
-	}
+	case OP_PRINT: lower_print(L, op, scalar_operands(L, op)); break;
+	case OP_ASSERT: lower_assert(L, op, value_of(L, op->args[0])); break;
 	case OP_TRAP: L->ops->fail(L, "trap"); break;
 	case OP_PTX: lower_ptx(L, op); break;
 	case OP_STAMP: lower_stamp(L, op); break;
 	default:
-		if (op_info(op->code)->result == RES_SCALAR) {
-			V args[8];
-			for (int i = 0; i < op->nargs && i < 8; i++)
-				args[i] = op->args[i]->type.kind == TY_SCALAR ? value_of(L, op->args[i]) : NULL;
-			L->value[op->result->id] = lower_scalar(L, op, args);
-		} else {
+		if (op_info(op->code)->result == RES_SCALAR)
+			L->value[op->result->id] = lower_scalar(L, op, scalar_operands(L, op));
+		else
 			lower_async(L, op);
-		}
 	}
 }
 

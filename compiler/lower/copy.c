@@ -85,7 +85,7 @@ static void roll(ElementCopy *c, const Op *op, int64_t rows, int64_t step)
 static void run_loop(Lower *L, ElementCopy *c)
 {
 	if (c->t->next_id > L->nvalues) {
-		unsigned n = c->t->next_id + 1024;
+		unsigned n = 2 * c->t->next_id;
 		V *value = ARENA_ARRAY(L->arena, V, n + 1);
 		Storage **storage = ARENA_ARRAY(L->arena, Storage *, n + 1);
 		memcpy(value, L->value, (L->nvalues + 1) * sizeof *value);

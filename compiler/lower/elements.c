@@ -18,8 +18,8 @@ typedef struct Batch {
 	const Layout *layout;
 	int first, n;          /* registers first .. first + n */
 	V base_row, base_col;
-	Vec *vec;              /* by Value id, of values of the body */
-	unsigned low_id;       /* (ids are unique in the kernel) */
+	Vec *vec;              /* by Value id - low_id, of values of the body */
+	unsigned low_id;
 } Batch;
 
 static bool packable(DType d) { return dtype_is_float(d) && dtype_bits(d) == 16; }
@@ -58,7 +58,7 @@ static V element(Batch *x, const Value *v, int r)
 {
 	if (!in_body(x, v))
 		return value_of(x->L, v);
-	Vec *e = &x->vec[v->id];
+	Vec *e = &x->vec[v->id - x->low_id];
 	if (!e->s[r])
 		e->s[r] = LLVMBuildExtractElement(x->L->b, e->p[r / 2], const_i32(x->L, r % 2), "");
 	return e->s[r];
@@ -68,7 +68,7 @@ static V pair(Batch *x, const Value *v, int k)
 {
 	if (!in_body(x, v))
 		return pack_pair(x->L, value_of(x->L, v), value_of(x->L, v), v->type.dtype);
-	Vec *e = &x->vec[v->id];
+	Vec *e = &x->vec[v->id - x->low_id];
 	if (!e->p[k])
 		e->p[k] = pack_pair(x->L, e->s[2 * k], e->s[2 * k + 1], v->type.dtype);
 	return e->p[k];
@@ -76,7 +76,7 @@ static V pair(Batch *x, const Value *v, int k)
 
 static Vec *result_vec(Batch *x, const Value *v)
 {
-	Vec *e = &x->vec[v->id];
+	Vec *e = &x->vec[v->id - x->low_id];
 	e->s = ARENA_ARRAY(x->L->arena, V, x->n);
 	e->p = ARENA_ARRAY(x->L->arena, V, x->n / 2 + 1);
 	return e;
@@ -521,23 +521,17 @@ static void emit_access(Batch *x, const Op *op)
 static void emit_print(Batch *x, const Op *op)
 {
 	for (int r = 0; r < x->n; r++) {
-		V args[16];
-		DType types[16];
-		for (int i = 0; i < op->nargs && i < 16; i++) {
+		V *args = ARENA_ARRAY(x->L->arena, V, op->nargs + 1);
+		for (int i = 0; i < op->nargs; i++)
 			args[i] = element(x, op->args[i], r);
-			types[i] = op->args[i]->type.dtype;
-		}
-		x->L->ops->print(x->L, attr_text(op, "format", ""), op->nargs, args, types);
+		lower_print(x->L, op, args);
 	}
 }
 
 static void emit_assert(Batch *x, const Op *op)
 {
-	for (int r = 0; r < x->n; r++) {
-		Guard g = guard_begin(x->L, LLVMBuildNot(x->L->b, element(x, op->args[0], r), ""));
-		x->L->ops->fail(x->L, attr_text(op, "text", "assertion failed"));
-		guard_end(x->L, g);
-	}
+	for (int r = 0; r < x->n; r++)
+		lower_assert(x->L, op, element(x, op->args[0], r));
 }
 
 static void emit_batch(Batch *x)
@@ -563,6 +557,21 @@ static void emit_batch(Batch *x)
 	}
 }
 
+static void number_values(Batch *x)
+{
+	unsigned low = x->body->args[0]->id, high = low;
+	for (int k = 1; k < x->body->nargs; k++) {
+		low = x->body->args[k]->id < low ? x->body->args[k]->id : low;
+		high = x->body->args[k]->id > high ? x->body->args[k]->id : high;
+	}
+	for (const Op *op = x->body->first; op; op = op->next) {
+		low = op->result && op->result->id < low ? op->result->id : low;
+		high = op->result && op->result->id > high ? op->result->id : high;
+	}
+	x->low_id = low;
+	x->vec = ARENA_ARRAY(x->L->arena, Vec, high - low + 1);
+}
+
 void lower_parallel(Lower *L, const Op *op)
 {
 	const Attr *ext = attr_get(op, "extents");
@@ -574,7 +583,7 @@ void lower_parallel(Lower *L, const Op *op)
 		lower_error(L, op->loc, "element loop without layout: %s", why);
 		return;
 	}
-	x.vec = ARENA_ARRAY(L->arena, Vec, L->nvalues + 1);
+	number_values(&x);
 	layout_base(L, x.layout, L->team.lane, warp_scope ? const_i32(L, 0) : L->team.warp, &x.base_row, &x.base_col);
 	int batch = (int)attr_int(op, "batch", 8);
 	/* Threads beyond the tile's elements would repeat stores: only the first of each replica works. */

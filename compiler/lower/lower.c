@@ -107,18 +107,21 @@ static void string_attr(Lower *L, LLVMAttributeIndex where, const char *name, co
 }
 
 /* Parameters in the module's order: tensors, dims, scalars, tensor maps. */
-typedef struct Params { const Op *op[256]; int n, tensors; } Params;
+typedef struct Params { const Op **op; int n; } Params;
 
-static void list_params(const Op *kernel, Params *p)
+static Params list_params(Lower *L, const Op *kernel)
 {
 	static const Opcode order[] = { OP_TENSOR, OP_DIM, OP_PARAM };
-	for (int k = 0; k < 3; k++) {
+	Params p = { .n = 0 };
+	for (const Op *op = kernel->regions[0]->first; op; op = op->next)
+		p.n += op->code == OP_TENSOR || op->code == OP_DIM || op->code == OP_PARAM;
+	p.op = ARENA_ARRAY(L->arena, const Op *, p.n + 1);
+	p.n = 0;
+	for (int k = 0; k < 3; k++)
 		for (const Op *op = kernel->regions[0]->first; op; op = op->next)
-			if (op->code == order[k] && p->n < 256)
-				p->op[p->n++] = op;
-		if (k == 0)
-			p->tensors = p->n;
-	}
+			if (op->code == order[k])
+				p.op[p.n++] = op;
+	return p;
 }
 
 static void nvptx_attributes(Lower *L, const Params *p)
@@ -173,9 +176,25 @@ static T param_type(Lower *L, const Op *op)
 	return op->result->type.dtype == DT_BOOL ? L->i8 : type_of(L, op->result->type.dtype);
 }
 
+/* What a launch passes to a GPU, at their alignments. */
+static void check_parameter_bytes(Lower *L, const Params *p)
+{
+	enum { MOST = 32764, MAP = 128, MAP_ALIGN = 64 }; /* PTX 8.1, sm_70 */
+	int64_t bytes = 0;
+	for (int i = 0; i < p->n; i++) {
+		int64_t size = p->op[i]->code == OP_TENSOR ? 8 : dtype_bytes(p->op[i]->result->type.dtype);
+		bytes = (bytes + size - 1) / size * size + size;
+	}
+	if (L->maps.n)
+		bytes = (bytes + MAP_ALIGN - 1) / MAP_ALIGN * MAP_ALIGN + (int64_t)MAP * L->maps.n;
+	if (!L->ops->cpu && bytes > MOST)
+		diag_error(L->diags, L->kernel->loc, E_LIMIT, "the parameters of kernel '%s' take %lld bytes, %d tensor maps of %d among them; a launch takes at most %d",
+		           attr_text(L->kernel, "name", ""), (long long)bytes, L->maps.n, MAP, MOST);
+}
+
 static void create_function(Lower *L, const Params *p)
 {
-	T types[300];
+	T *types = ARENA_ARRAY(L->arena, T, p->n + L->maps.n + 2);
 	unsigned n = 0;
 	const char *name = attr_text(L->kernel, "name", "kernel");
 	if (L->ops->cpu) {
@@ -248,13 +267,10 @@ static void init_barriers(Lower *L)
 
 static void lower_kernel(Lower *L, const Op *kernel)
 {
-	Params p = { .n = 0 };
+	Params p = list_params(L, kernel);
 	L->kernel = kernel;
-	L->nvalues = L->tir->next_id + 4096;
-	L->value = ARENA_ARRAY(L->arena, V, L->nvalues + 1);
-	L->storage = ARENA_ARRAY(L->arena, Storage *, L->nvalues + 1);
 	L->maps = kernel_tensor_maps(L->arena, kernel);
-	list_params(kernel, &p);
+	check_parameter_bytes(L, &p);
 	create_function(L, &p);
 	L->storage[0] = ARENA_NEW(L->arena, Storage);
 	bind_params(L, &p);
@@ -280,7 +296,9 @@ static void lower_kernel(Lower *L, const Op *kernel)
 				host_only |= op->args[i]->type.kind == TY_SCALAR && !args[i];
 			}
 			L->value[op->result->id] = host_only ? NULL : lower_scalar(L, op, args);
-		} else if (op->code != OP_DIM && op->code != OP_PARAM && op->code != OP_SM_COUNT && op->code != OP_GRID) {
+		} else if (op->code == OP_SM_COUNT) {
+			L->value[op->result->id] = NULL; /* the host's */
+		} else if (op->code != OP_DIM && op->code != OP_PARAM && op->code != OP_GRID) {
 			break;
 		}
 	}
@@ -358,6 +376,9 @@ bool lower_module(Arena *a, const Tir *t, const LowerOptions *o, LowerResult *ou
 	if (ok) {
 		double t0 = now();
 		debug_begin_module(L);
+		L->nvalues = L->tir->next_id + 4096;
+		L->value = ARENA_ARRAY(L->arena, V, L->nvalues + 1);
+		L->storage = ARENA_ARRAY(L->arena, Storage *, L->nvalues + 1);
 		for (const Op *k = t->first; k; k = k->next)
 			lower_kernel(L, k);
 		debug_end_module(L);

@@ -1,6 +1,7 @@
 /* scalar.c - scalar operations and conversions; 16-bit floats also as packed pairs. */
 #include "compiler/lower/context.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_vector(V v) { return LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMVectorTypeKind; }
@@ -53,17 +54,18 @@ void widen_pair(Lower *L, V pair, DType from, V out[2])
 
 static V to_f32(Lower *L, V v, DType from)
 {
-	if (from == DT_F32 || from == DT_TF32)
-		return v;
-	if (from == DT_BF16) {
+	switch (from) {
+	case DT_F32: case DT_TF32: return v;
+	case DT_BF16: {
 		V w = LLVMBuildZExt(L->b, LLVMBuildBitCast(L->b, v, L->i16, ""), L->i32, "");
 		return LLVMBuildBitCast(L->b, LLVMBuildShl(L->b, w, const_i32(L, 16), ""), L->f32, "");
 	}
-	if (from == DT_F16)
-		return LLVMBuildFPExt(L->b, v, L->f32, "");
-	if (from == DT_BOOL)
-		return LLVMBuildUIToFP(L->b, v, L->f32, "");
-	return dtype_is_signed(from) ? LLVMBuildSIToFP(L->b, v, L->f32, "") : LLVMBuildUIToFP(L->b, v, L->f32, "");
+	case DT_F16: return LLVMBuildFPExt(L->b, v, L->f32, "");
+	case DT_I8: case DT_I16: case DT_I32: case DT_I64: return LLVMBuildSIToFP(L->b, v, L->f32, "");
+	case DT_BOOL: case DT_U8: case DT_U16: case DT_U32: case DT_U64: return LLVMBuildUIToFP(L->b, v, L->f32, "");
+	case DT_NONE: break;
+	}
+	abort();
 }
 
 static V from_f32(Lower *L, V v, DType to)
@@ -82,6 +84,8 @@ static V from_f32(Lower *L, V v, DType to)
 		return LLVMBuildFPTrunc(L->b, v, t, "");
 	if (to == DT_BOOL)
 		return LLVMBuildFCmp(L->b, LLVMRealUNE, v, const_f32(L, 0), "");
+	if (dtype_is_float(to))
+		abort();
 	return dtype_is_signed(to) ? LLVMBuildFPToSI(L->b, v, t, "") : LLVMBuildFPToUI(L->b, v, t, "");
 }
 
@@ -159,7 +163,8 @@ static V float_binary(Lower *L, Opcode code, DType d, V a, V b)
 	case OP_ADD: r = LLVMBuildFAdd(L->b, a, b, ""); break;
 	case OP_SUB: r = LLVMBuildFSub(L->b, a, b, ""); break;
 	case OP_MUL: r = LLVMBuildFMul(L->b, a, b, ""); break;
-	default: return L->ops->div_f32(L, a, b);
+	case OP_DIV: return L->ops->div_f32(L, a, b);
+	default: return NULL;
 	}
 	if (!narrow && LLVMIsAInstruction(r))
 		LLVMSetFastMathFlags(r, LLVMFastMathAllowContract | LLVMFastMathNoSignedZeros);
@@ -179,7 +184,8 @@ static V int_binary(Lower *L, Opcode code, DType d, V a, V b)
 	case OP_OR: return LLVMBuildOr(L->b, a, b, "");
 	case OP_XOR: return LLVMBuildXor(L->b, a, b, "");
 	case OP_SHL: return LLVMBuildShl(L->b, a, b, "");
-	default: return s ? LLVMBuildAShr(L->b, a, b, "") : LLVMBuildLShr(L->b, a, b, "");
+	case OP_SHR: return s ? LLVMBuildAShr(L->b, a, b, "") : LLVMBuildLShr(L->b, a, b, "");
+	default: return NULL;
 	}
 }
 
@@ -207,7 +213,8 @@ static V lower_ldexp(Lower *L, V a, V n)
 	return LLVMBuildFMul(L->b, a, LLVMBuildBitCast(L->b, bits, L->f32, ""), "");
 }
 
-V lower_scalar(Lower *L, const Op *op, V *args)
+/* NULL: there is no such operation on this target or type. */
+static V scalar_op(Lower *L, const Op *op, V *args)
 {
 	DType d = op->result->type.dtype;
 	switch (op->code) {
@@ -243,7 +250,10 @@ V lower_scalar(Lower *L, const Op *op, V *args)
 			                       LLVMBuildNeg(L->b, args[0], ""), args[0], "");
 		/* fall through */
 	case OP_EXP2: case OP_LOG2: case OP_SQRT: case OP_RSQRT: case OP_RCP: case OP_TANH: case OP_FLOOR:
-		return from_f32(L, L->ops->math(L, op->code, to_f32(L, args[0], op->args[0]->type.dtype)), d);
+	{
+		V x = L->ops->math(L, op->code, to_f32(L, args[0], op->args[0]->type.dtype));
+		return x ? from_f32(L, x, d) : NULL;
+	}
 	case OP_LDEXP: return lower_ldexp(L, args[0], args[1]);
 	case OP_BLOCK_IDX: return L->ops->block_idx(L, (int)attr_int(op, "axis", 0));
 	case OP_GRID_DIM: return L->ops->grid_dim(L, (int)attr_int(op, "axis", 0));
@@ -258,4 +268,10 @@ V lower_scalar(Lower *L, const Op *op, V *args)
 	}
 	default: return NULL;
 	}
+}
+
+V lower_scalar(Lower *L, const Op *op, V *args)
+{
+	V v = scalar_op(L, op, args);
+	return v ? v : lower_missing(L, op);
 }

@@ -55,7 +55,8 @@ static V cpu_math(Lower *L, Opcode op, V x)
 	case OP_RCP: return LLVMBuildFDiv(L->b, const_f32(L, 1), x, "");
 	case OP_TANH: return libm(L, "tanhf", x);
 	case OP_FLOOR: return libm(L, "floorf", x);
-	default: return intrinsic(L, "llvm.fabs", &L->f32, 1, &x, 1);
+	case OP_ABS: return intrinsic(L, "llvm.fabs", &L->f32, 1, &x, 1);
+	default: return NULL;
 	}
 }
 

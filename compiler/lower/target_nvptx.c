@@ -18,7 +18,7 @@ static void call_attr(Lower *L, V c, const char *name)
 /* Inline PTX with side effects; convergent and unwinding nowhere. */
 static V ptx(Lower *L, const char *text, const char *constraints, T result, V *args, unsigned n)
 {
-	T types[300];
+	T *types = ARENA_ARRAY(L->arena, T, n + 1);
 	for (unsigned i = 0; i < n; i++)
 		types[i] = LLVMTypeOf(args[i]);
 	T ft = LLVMFunctionType(result ? result : L->void_t, types, n, 0);
@@ -60,13 +60,15 @@ static V nv_math(Lower *L, Opcode op, V x)
 		{ OP_RCP, "llvm.nvvm.rcp.approx.ftz.f", false }, { OP_TANH, "llvm.tanh", true }, { OP_FLOOR, "llvm.floor", true },
 		{ OP_ABS, "llvm.fabs", true },
 	};
-	size_t i = 0;
-	while (table[i].op != op)
-		i++;
-	V r = intrinsic(L, table[i].name, &L->f32, table[i].overloaded, &x, 1);
-	if (op == OP_TANH)
-		LLVMSetFastMathFlags(r, LLVMFastMathApproxFunc);
-	return r;
+	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+		if (table[i].op != op)
+			continue;
+		V r = intrinsic(L, table[i].name, &L->f32, table[i].overloaded, &x, 1);
+		if (op == OP_TANH)
+			LLVMSetFastMathFlags(r, LLVMFastMathApproxFunc);
+		return r;
+	}
+	return NULL;
 }
 
 static V nv_div(Lower *L, V a, V b) { return LLVMBuildFMul(L->b, a, nv_math(L, OP_RCP, b), ""); }
@@ -354,8 +356,8 @@ static V nv_clock(Lower *L) { return ptx(L, "mov.u64 $0, %clock64;", "=l,~{memor
 
 static void nv_print(Lower *L, const char *format, int n, V *args, const DType *types)
 {
-	T elems[16];
-	V vals[16];
+	T *elems = ARENA_ARRAY(L->arena, T, n + 1);
+	V *vals = ARENA_ARRAY(L->arena, V, n + 1);
 	for (int i = 0; i < n; i++) {
 		bool f = dtype_is_float(types[i]);
 		vals[i] = convert(L, args[i], types[i], f ? DT_F32 : DT_I64);

@@ -1,5 +1,6 @@
 /* types.c - LLVM types and small building helpers. */
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "compiler/lower/context.h"
@@ -15,8 +16,9 @@ T type_of(Lower *L, DType d)
 	case DT_F16: return L->f16;
 	case DT_BF16: return L->bf16;
 	case DT_TF32: case DT_F32: return L->f32;
-	default: return L->void_t;
+	case DT_NONE: break;
 	}
+	abort(); /* TIR that is verified has no such type */
 }
 
 V const_i32(Lower *L, int64_t v) { return LLVMConstInt(L->i32, (uint32_t)v, 0); }
@@ -100,6 +102,14 @@ void either_end(Lower *L, Either e)
 {
 	LLVMBuildBr(L->b, e.done);
 	LLVMPositionBuilderAtEnd(L->b, e.done);
+}
+
+V lower_missing(Lower *L, const Op *op)
+{
+	const char *on = op->result ? dtype_name(op->result->type.dtype) : "";
+	diag_error(L->diags, op->loc, E_TIR, "%s%s%s has no lowering for %s (a bug of tilec)", op_info(op->code)->text, *on ? " of " : "", on,
+	           L->ops->cpu ? "the CPU device" : "sm_90a");
+	return op->result ? LLVMGetUndef(type_of(L, op->result->type.dtype)) : NULL;
 }
 
 void lower_error(Lower *L, Loc loc, const char *fmt, ...)

@@ -8,7 +8,8 @@
 
 enum {
 	MAX_THREADS = 1024, MAX_WARPS = MAX_THREADS / 32, SM_REGISTERS = 65536, THREAD_REGISTERS = 255,
-	BOX_EXTENT = 256, BOX_RANK = 5
+	BOX_EXTENT = 256, BOX_RANK = 5,
+	MAX_PARAMETERS = 1024 /* of the runtime: runtime/src/meta.c */
 };
 
 typedef struct Checker {
@@ -64,6 +65,16 @@ static bool check_role(Op *op, void *user)
 	for (int w = first; w < end && w < MAX_WARPS && c->ok; w++)
 		claim_warp(c, op, w);
 	return false;
+}
+
+static void check_parameters(Checker *c)
+{
+	int n = 0;
+	for (const Op *op = c->kernel->regions[0]->first; op; op = op->next)
+		n += op->code == OP_TENSOR || op->code == OP_DIM || op->code == OP_PARAM;
+	if (n > MAX_PARAMETERS)
+		diag_error(diags(c), c->kernel->loc, E_LIMIT, "kernel `%s` has %d parameters and dims; a launch takes at most %d",
+			role_name(c->kernel), n, MAX_PARAMETERS);
 }
 
 /* ---- setmaxnreg ---- */
@@ -435,6 +446,7 @@ bool pass_check_limits(Tir *t)
 	bool ok = true;
 	for (Op *k = t->first; k; k = k->next) {
 		Checker c = { .t = t, .kernel = k, .ok = true };
+		check_parameters(&c);
 		check_threads(&c);
 		if (c.ok)
 			tir_walk(k->regions[0], check_role, &c);

@@ -10,7 +10,7 @@
 /* The hardware orders groups by age.  A state lists them from the youngest:
  * groups[0] is the open one (products not committed yet).  Where paths meet,
  * groups of one age are joined, which is exact for wgmma_wait. */
-enum { MAX_GROUPS = 16, MAX_FINISHED = 64 };
+enum { MAX_GROUPS = 16 };
 
 typedef struct Box { /* elements of a fragment, per dimension of the object */
 	Op *frag;
