@@ -189,7 +189,18 @@ static V swizzled_offset(Lower *L, V above, V row, V cb, unsigned w, int64_t pan
 	return LLVMBuildXor(L->b, build_add(L, above, at), const_i32(L, fixed), "");
 }
 
-V shared_offset(Lower *L, const Op *o, V *index, int64_t *constant)
+/* The start of the line that holds the element: a panel's rows are not swizzled among themselves. */
+static V line_offset(Lower *L, V above, V row, V cb, unsigned w, int64_t panel, int64_t *constant)
+{
+	int64_t r = 0, c = 0;
+	row = split(L, row, false, &r);
+	cb = split(L, cb, false, &c);
+	*constant += r * w + (c >> log2_of(w)) * panel;
+	above = build_add(L, above, build_mul_const(L, row, w));
+	return build_add(L, above, build_mul_const(L, LLVMBuildLShr(L->b, cb, const_i32(L, log2_of(w)), ""), panel));
+}
+
+static V offset_of(Lower *L, const Op *o, V *index, bool line, int64_t *constant)
 {
 	const Type *t = &o->result->type;
 	int ring = ring_of(o), tile_rank = t->rank - ring;
@@ -211,8 +222,10 @@ V shared_offset(Lower *L, const Op *o, V *index, int64_t *constant)
 	if (!w)
 		return off;
 	V cb = build_mul_const(L, index[t->rank - 1], bytes);
-	return swizzled_offset(L, off, index[t->rank - 2], cb, w, (int64_t)panel_rows(o) * w, constant);
+	return (line ? line_offset : swizzled_offset)(L, off, index[t->rank - 2], cb, w, (int64_t)panel_rows(o) * w, constant);
 }
+
+V shared_offset(Lower *L, const Op *o, V *index, int64_t *constant) { return offset_of(L, o, index, false, constant); }
 
 static V byte_address(Lower *L, V base, V off, int64_t constant)
 {
@@ -224,6 +237,13 @@ V shared_address(Lower *L, const Op *o, V *index)
 {
 	int64_t constant;
 	V off = shared_offset(L, o, index, &constant);
+	return byte_address(L, L->storage[0]->pointer, off, constant);
+}
+
+V box_address(Lower *L, const Op *o, V *index)
+{
+	int64_t constant;
+	V off = offset_of(L, o, index, true, &constant);
 	return byte_address(L, L->storage[0]->pointer, off, constant);
 }
 

@@ -79,7 +79,7 @@ static V view_address(Lower *L, const TileRef *r, int extra_col)
 	view_origin(L, r, index);
 	if (extra_col)
 		index[r->object_rank - 1] = build_add(L, index[r->object_rank - 1], const_i32(L, extra_col));
-	return shared_address(L, r->object, index);
+	return box_address(L, r->object, index);
 }
 
 static int tma_coords(Lower *L, const TensorMap *m, const TileRef *g, int col, V *coord)

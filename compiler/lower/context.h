@@ -162,6 +162,7 @@ V frag_register(Lower *L, const Storage *s, int reg); /* pointer to it (to the p
 /* Address of an element; indices per object dimension, i32 or i64 as `types` says. */
 V shared_address(Lower *L, const Op *object, V *index);
 V shared_offset(Lower *L, const Op *object, V *index, int64_t *constant); /* from the CTA's shared memory: returned + constant */
+V box_address(Lower *L, const Op *object, V *index); /* for TMA, which swizzles by the bits of the address: of the element's row of a panel */
 V global_address(Lower *L, const Op *object, V *index, const DType *types);
 unsigned swizzle_of(const Op *shared); /* bytes; 0 linear */
 int panel_rows(const Op *shared);

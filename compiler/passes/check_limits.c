@@ -1,6 +1,6 @@
 /* check_limits - needs: all passes before it.  Establishes: threads, roles,
- * register budgets, TMA and bulk copies and product shapes are what the
- * hardware can do.  Changes nothing. */
+ * register budgets and product shapes are what the hardware can do.  Changes
+ * nothing. */
 #include "compiler/liveness.h"
 #include "compiler/passes/pass.h"
 
@@ -8,7 +8,6 @@
 
 enum {
 	MAX_THREADS = 1024, MAX_WARPS = MAX_THREADS / 32, SM_REGISTERS = 65536, THREAD_REGISTERS = 255,
-	BOX_EXTENT = 256, BOX_RANK = 5,
 	MAX_PARAMETERS = 1024 /* of the runtime: runtime/src/meta.c */
 };
 
@@ -169,146 +168,6 @@ static bool visit_team(Op *op, void *user)
 	return op->code != OP_ROLE && op->code != OP_PARALLEL;
 }
 
-/* ---- TMA and bulk copies ---- */
-
-static int64_t swizzle_bytes(const Op *tile)
-{
-	const char *layout = attr_text(tile, "layout", "linear");
-	if (strncmp(layout, "swizzle", 7) != 0)
-		return 0;
-	return strcmp(layout, "swizzle128") == 0 ? 128 : strcmp(layout, "swizzle64") == 0 ? 64 : 32;
-}
-
-/* The box of a view: one extent per dimension of the tensor. */
-static bool box_extents(Checker *c, const Op *op, const TileRef *g, int64_t *box)
-{
-	for (int i = 0, j = 0; i < g->object_rank; i++) {
-		box[i] = g->dims[i] < 0 ? 1 : g->dims[i] > 0 ? g->dims[i] : g->shape[j];
-		j += g->dims[i] >= 0;
-		if (box[i] < 0) {
-			diag_error(diags(c), op->loc, E_TMA, "dimension %d of `%s` has a run-time extent; TMA moves boxes of constant extents", i,
-				object_name(g->object));
-			diag_help(c->t->diags, "take a slice: [start +: extent]");
-			return false;
-		}
-	}
-	return true;
-}
-
-/* The constant step of a dimension in elements; false when only the launch knows it. */
-static bool step_of(const Op *object, int i, int64_t *step)
-{
-	const Type *ty = &object->result->type;
-	int64_t n;
-	*step = 1;
-	if (object->code == OP_TENSOR && object->nargs == 2 * ty->rank)
-		return value_const_int(object->args[ty->rank + i], step);
-	if (object->code == OP_SHARED && i == 0 && attr_int(object, "ring", 0) > 0) {
-		*step = attr_int(object, "stage_bytes", 0) / dtype_bytes(ty->dtype);
-		return true;
-	}
-	for (int k = ty->rank - 1; k > i; k--) {
-		n = ty->shape[k];
-		if (object->code == OP_TENSOR && !value_const_int(object->args[k], &n))
-			return false;
-		*step *= n;
-	}
-	return true;
-}
-
-static void check_strides(Checker *c, const Op *op, const TileRef *g)
-{
-	int inner = g->object_rank - 1;
-	int64_t step;
-	if (step_of(g->object, inner, &step) && step != 1)
-		diag_error(diags(c), op->loc, E_TMA, "the inner dimension of `%s` steps by %lld elements; TMA needs 1", object_name(g->object),
-			(long long)step);
-	for (int i = 0; i < inner; i++) {
-		if (!step_of(g->object, i, &step) || step * dtype_bytes(g->dtype) % 16 == 0)
-			continue;
-		diag_error(diags(c), op->loc, E_TMA, "dimension %d of `%s` steps by %lld bytes; TMA needs a multiple of 16", i, object_name(g->object),
-			(long long)(step * dtype_bytes(g->dtype)));
-		return;
-	}
-}
-
-static void check_box(Checker *c, const Op *op, const TileRef *g, const TileRef *s, const int64_t *box)
-{
-	int inner = g->object_rank - 1, rank = g->object_rank;
-	int64_t bytes = box[inner] * dtype_bytes(g->dtype), panel = swizzle_bytes(s->object);
-	const char *name = object_name(g->object);
-	if (bytes % 16 != 0)
-		diag_error(diags(c), op->loc, E_TMA, "the inner rows of `%s` are %lld bytes; TMA needs a multiple of 16", name, (long long)bytes);
-	bool panels = panel && bytes > panel;
-	if (rank + panels > BOX_RANK)
-		diag_error(diags(c), op->loc, E_TMA, "`%s` has %d dimensions; TMA takes %d%s", name, rank, BOX_RANK - panels,
-			panels ? " when the tile has several panels" : "");
-	for (int i = 0; i < rank; i++) {
-		int64_t extent = i == inner && panels ? panel / dtype_bytes(g->dtype) : box[i];
-		if (extent > BOX_EXTENT)
-			diag_error(diags(c), op->loc, E_TMA, "the box takes %lld of dimension %d of `%s`; TMA takes at most %d", (long long)extent, i, name,
-				BOX_EXTENT);
-	}
-}
-
-static void check_tma(Checker *c, const Op *op)
-{
-	bool load = op->code == OP_TMA_LOAD;
-	TileRef g = tile_ref(op->args[load ? 0 : 1]), s = tile_ref(op->args[load ? 1 : 0]);
-	int64_t box[TIR_MAX_RANK];
-	if (g.trans || s.trans) {
-		diag_error(diags(c), op->loc, E_TMA, "TMA does not transpose");
-		return;
-	}
-	if (!g.object_rank || !box_extents(c, op, &g, box))
-		return;
-	check_box(c, op, &g, &s, box);
-	check_strides(c, op, &g);
-}
-
-/* Whether a slice cuts the rows of a tile that is stored as several panels. */
-static bool cuts_panels(const TileRef *r)
-{
-	const Type *ty = &r->object->result->type;
-	int64_t panel = swizzle_bytes(r->object);
-	if (r->space != TY_SHARED || !panel || ty->rank < 2 || ty->shape[ty->rank - 1] * dtype_bytes(ty->dtype) <= panel)
-		return false;
-	return r->dims[ty->rank - 1] != 0 || r->dims[ty->rank - 2] != 0;
-}
-
-/* Each dimension with several elements steps over exactly what is inside it. */
-static bool contiguous(const TileRef *r)
-{
-	int64_t inside = 1, step;
-	for (int i = r->object_rank - 1, j = r->rank - 1; i >= 0; i--) {
-		int64_t n = r->dims[i] < 0 ? 1 : r->shape[j--];
-		if (n == 1)
-			continue;
-		if (!step_of(r->object, i, &step) || step != inside)
-			return false;
-		inside *= n;
-	}
-	return !r->trans && !cuts_panels(r);
-}
-
-static void check_bulk(Checker *c, const Op *op)
-{
-	bool load = op->code == OP_BULK_LOAD;
-	TileRef g = tile_ref(op->args[load ? 0 : 1]), s = tile_ref(op->args[load ? 1 : 0]);
-	int64_t from = tile_bytes(&g), to = tile_bytes(&s);
-	if (from < 0)
-		diag_error(diags(c), op->loc, E_BULK, "the view of `%s` has a run-time extent", object_name(g.object));
-	else if (!contiguous(&g))
-		diag_error(diags(c), op->loc, E_BULK, "the elements of `%s` are not contiguous", object_name(g.object));
-	else if (!contiguous(&s))
-		diag_error(diags(c), op->loc, E_BULK, "the view of `%s` is not contiguous", object_name(s.object));
-	else if (from != to)
-		diag_error(diags(c), op->loc, E_BULK, "%lld bytes of `%s`, %lld of `%s`", (long long)from, object_name(g.object), (long long)to,
-			object_name(s.object));
-	else if (to % 16 != 0)
-		diag_error(diags(c), op->loc, E_BULK, "%lld bytes are not a multiple of 16", (long long)to);
-}
-
 /* ---- products ---- */
 
 typedef struct Product {
@@ -423,13 +282,8 @@ static void check_product(Checker *c, const Op *op)
 
 static bool check_op(Op *op, void *user)
 {
-	Checker *c = user;
-	switch (op->code) {
-	case OP_TMA_LOAD: case OP_TMA_STORE: check_tma(c, op); break;
-	case OP_BULK_LOAD: case OP_BULK_STORE: check_bulk(c, op); break;
-	case OP_MMA: check_product(c, op); break;
-	default: break;
-	}
+	if (op->code == OP_MMA)
+		check_product(user, op);
 	return op->code != OP_PARALLEL;
 }
 

@@ -33,6 +33,7 @@ bool pass_bind_barriers(Tir *t);
 bool pass_insert_fences(Tir *t);
 bool pass_track_groups(Tir *t);
 bool pass_plan_shared(Tir *t);
+bool pass_check_transfers(Tir *t);
 bool pass_check_limits(Tir *t);
 
 /* ---- shared by passes ---- */

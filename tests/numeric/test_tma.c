@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <string.h>
 
 #include "tests/support/run_tile.h"
 
@@ -54,10 +55,98 @@ static void tails_are_groups(void **state)
 	}
 }
 
+/* ---- parts of tiles ---- */
+
+enum { X_ROWS = 75, TILE = 64, WIDTH = 256, UNTOUCHED = 7 };
+
+/* Rows and columns of a box: rows `from` .. of x are rows `to` .. of the tile, likewise columns. */
+typedef struct Box { int from, to, rows, from_column, to_column, columns; } Box;
+
+static double part_of(const Box *b, int n, const double *x, int row, int column, double otherwise)
+{
+	for (int k = 0; k < n; k++) {
+		int i = row - b[k].to, j = column - b[k].to_column;
+		if (i >= 0 && i < b[k].rows && j >= 0 && j < b[k].columns)
+			return x[(b[k].from + i) * WIDTH + b[k].from_column + j];
+	}
+	return otherwise;
+}
+
+static void boxes_fill_parts(void **state)
+{
+	static const Box swizzled[] = { { 5, 3, 61, 0, 0, WIDTH }, { 70, 1, 2, 64, 64, 128 } };
+	static const Box linear[] = { { 7, 2, 62, 0, 0, WIDTH }, { 50, 0, 1, 64, 128, 64 } };
+	TileRun *r = *state;
+	TestTensor x = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ X_ROWS, WIDTH });
+	TestTensor s = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ TILE, WIDTH }), l = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ TILE, WIDTH });
+	double want_s[TILE * WIDTH], want_l[TILE * WIDTH];
+
+	tensor_random(r, &x, -1, 1);
+	for (int k = 0; k < TILE * WIDTH; k++) {
+		want_s[k] = part_of(swizzled, 2, x.value, k / WIDTH, k % WIDTH, UNTOUCHED);
+		want_l[k] = part_of(linear, 2, x.value, k / WIDTH, k % WIDTH, UNTOUCHED);
+	}
+	tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("swizzled", &s), arg_tensor("linear", &l) };
+	run_launch(r, "load_parts", args, 3);
+	tensor_compare(&s, want_s, 0, 0);
+	tensor_compare(&l, want_l, 0, 0);
+	tensor_free(&x);
+	tensor_free(&s);
+	tensor_free(&l);
+}
+
+static void boxes_store_parts(void **state)
+{
+	static const Box boxes[] = { { 3, 5, 61, 0, 0, WIDTH }, { 1, 70, 2, 64, 64, 128 } };
+	TileRun *r = *state;
+	TestTensor x = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ TILE, WIDTH }), y = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ X_ROWS, WIDTH });
+
+	tensor_random(r, &x, -1, 1);
+	tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("y", &y) };
+	run_launch(r, "store_parts", args, 2);
+	tensor_download(&y);
+	for (int k = 0; k < X_ROWS * WIDTH; k++) {
+		double want = part_of(boxes, 2, x.value, k / WIDTH, k % WIDTH, NAN);
+		assert_true(isnan(want) ? isnan(y.value[k]) : y.value[k] == want);
+	}
+	tensor_free(&x);
+	tensor_free(&y);
+}
+
+/* Columns are a multiple of 16 bytes; on a GPU the other ones would end the context. */
+static void columns_are_checked(void **state)
+{
+	TileRun *r = *state;
+	TestTensor x = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ X_ROWS, WIDTH }), y = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ 16, 8 });
+
+	tensor_random(r, &x, -1, 1);
+	for (int column = -16; column <= WIDTH; column += column < 0 || !r->is_cpu ? 8 : 12) {
+		tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("y", &y), arg_int("column", column) };
+		tilert_status s = run_try(r, "load_columns", args, 3);
+		if (column % 8) {
+			assert_int_equal(s, TILERT_EDEVICE);
+			assert_non_null(strstr(tilert_last_error(), "a multiple of 16"));
+			continue;
+		}
+		assert_int_equal(s, TILERT_OK);
+		double want[16 * 8];
+		for (int k = 0; k < 16 * 8; k++) {
+			int j = column + k % 8;
+			want[k] = j >= 0 && j < WIDTH ? x.value[k / 8 * WIDTH + j] : 0;
+		}
+		tensor_compare(&y, want, 0, 0);
+	}
+	tensor_free(&x);
+	tensor_free(&y);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tails_are_groups),
+		cmocka_unit_test(boxes_fill_parts),
+		cmocka_unit_test(boxes_store_parts),
+		cmocka_unit_test(columns_are_checked),
 	};
 
 	return cmocka_run_group_tests_name("tma", tests, open_tma, close_tma);

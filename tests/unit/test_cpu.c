@@ -350,7 +350,7 @@ static void check_tma(TmaCase *c, const uint16_t *in, const uint16_t *out)
 static void test_tma(void **state)
 {
 	static const uint8_t widths[] = { 0, 32, 64, 128 };
-	static const int32_t coords[][5] = { { 0, 0, 0 }, { 8, 3, 1 }, { 48, 5, 3 }, { -5, -2, -1 }, { 70, 8, 2 } };
+	static const int32_t coords[][5] = { { 0, 0, 0 }, { 8, 3, 1 }, { 48, 5, 3 }, { -16, -2, -1 }, { 64, 8, 2 } };
 	uint16_t *in = aligned_alloc(64, D0 * D1 * D2 * 2), *out = aligned_alloc(64, D0 * D1 * D2 * 2);
 	TmaCase *c = malloc(sizeof *c);
 	void *params[] = { c };

@@ -1,0 +1,311 @@
+/* check_transfers - needs: {layout} and {offset} of shared tiles.  Establishes: the
+ * boxes of TMA and the bytes of bulk copies lie in both memories as the hardware
+ * moves them, as far as they are known: what only the launch knows is checked by
+ * the CPU device.  Changes nothing. */
+#include "compiler/index.h"
+#include "compiler/passes/pass.h"
+
+#include <string.h>
+
+enum { BOX_EXTENT = 256, BOX_RANK = 5, SHARED_ALIGN = 128, UNIT = 16 };
+
+typedef struct Checker {
+	Tir *t;
+	bool ok;
+} Checker;
+
+static Diags *diags(Checker *c)
+{
+	c->ok = false;
+	return c->t->diags;
+}
+
+/* ---- strides, starts ---- */
+
+/* Bytes of a panel's rows; 0: the tile is linear. */
+static int64_t panel_bytes(const Op *tile)
+{
+	const char *layout = attr_text(tile, "layout", "linear");
+	if (strncmp(layout, "swizzle", 7) != 0)
+		return 0;
+	return strcmp(layout, "swizzle128") == 0 ? 128 : strcmp(layout, "swizzle64") == 0 ? 64 : 32;
+}
+
+/* The constant step of a dimension in elements; false when only the launch knows it. */
+static bool step_of(const Op *object, int i, int64_t *step)
+{
+	const Type *ty = &object->result->type;
+	int64_t n;
+	*step = 1;
+	if (object->code == OP_TENSOR && object->nargs == 2 * ty->rank)
+		return value_const_int(object->args[ty->rank + i], step);
+	if (object->code == OP_SHARED && i == 0 && attr_int(object, "ring", 0) > 0) {
+		*step = attr_int(object, "stage_bytes", 0) / dtype_bytes(ty->dtype);
+		return true;
+	}
+	for (int k = ty->rank - 1; k > i; k--) {
+		n = ty->shape[k];
+		if (object->code == OP_TENSOR && !value_const_int(object->args[k], &n))
+			return false;
+		*step *= n;
+	}
+	return true;
+}
+
+/* Each dimension with several elements steps over exactly what is inside it. */
+static bool dense(const TileRef *r)
+{
+	int64_t inside = 1, step;
+	for (int i = r->object_rank - 1, j = r->rank - 1; i >= 0; i--) {
+		int64_t n = r->dims[i] < 0 ? 1 : r->shape[j--];
+		if (n == 1)
+			continue;
+		if (!step_of(r->object, i, &step) || step != inside)
+			return false;
+		inside *= n;
+	}
+	return !r->trans;
+}
+
+/* v modulo m, a power of two, where that is known. */
+static bool residue_of(const Value *v, int64_t m, int64_t *r)
+{
+	int64_t a, b;
+	*r = 0;
+	if (!v || value_divisor(NULL, v, -1) % m == 0)
+		return true;
+	if (value_const_int(v, &a)) {
+		*r = a & (m - 1);
+		return true;
+	}
+	const Op *d = v->def;
+	if (d && d->code == OP_CAST)
+		return residue_of(d->args[0], m, r);
+	if (!d || (d->code != OP_ADD && d->code != OP_SUB) || !residue_of(d->args[0], m, &a) || !residue_of(d->args[1], m, &b))
+		return false;
+	*r = (d->code == OP_ADD ? a + b : a - b) & (m - 1);
+	return true;
+}
+
+/* (v step) modulo m. */
+static bool product_residue(const Value *v, int64_t step, int64_t m, int64_t *r)
+{
+	int64_t power = step & -step;
+	*r = 0;
+	if (!v || power >= m)
+		return true;
+	if (!residue_of(v, m / power, r))
+		return false;
+	*r = *r * step & (m - 1);
+	return true;
+}
+
+/* The first byte of a shared view modulo m, where that is known. */
+static bool first_byte(const TileRef *s, int64_t m, int64_t *r)
+{
+	int last = s->object_rank - 1, bytes = (int)dtype_bytes(s->dtype);
+	int64_t panel = panel_bytes(s->object), step, part;
+	*r = attr_int(s->object, "offset", 0);
+	for (int d = 0; d <= last; d++) {
+		if (!step_of(s->object, d, &step))
+			return false;
+		step *= bytes;
+		if (panel && d == last) /* whole panels */
+			step = s->object->result->type.shape[last - 1] * bytes;
+		else if (panel && d == last - 1)
+			step = panel;
+		if (!product_residue(s->start[d], step, m, &part))
+			return false;
+		*r += part;
+	}
+	*r &= m - 1;
+	return true;
+}
+
+static void check_first_byte(Checker *c, const Op *op, const TileRef *s, int64_t align, DiagCode code, const char *what)
+{
+	int64_t past;
+	if (first_byte(s, align, &past) && past)
+		diag_error(diags(c), op->loc, code, "the view of `%s` begins %lld bytes past a multiple of %lld; %s needs a multiple",
+			object_name(s->object), (long long)past, (long long)align, what);
+}
+
+/* ---- the box in global memory ---- */
+
+/* The box of a view: one extent per dimension of the tensor. */
+static bool box_extents(Checker *c, const Op *op, const TileRef *g, int64_t *box)
+{
+	for (int i = 0, j = 0; i < g->object_rank; i++) {
+		box[i] = g->dims[i] < 0 ? 1 : g->dims[i] > 0 ? g->dims[i] : g->shape[j];
+		j += g->dims[i] >= 0;
+		if (box[i] < 0) {
+			diag_error(diags(c), op->loc, E_TMA, "dimension %d of `%s` has a run-time extent; TMA moves boxes of constant extents", i,
+				object_name(g->object));
+			diag_help(c->t->diags, "take a slice: [start +: extent]");
+			return false;
+		}
+	}
+	return true;
+}
+
+static void check_strides(Checker *c, const Op *op, const TileRef *g)
+{
+	int inner = g->object_rank - 1;
+	int64_t step;
+	if (step_of(g->object, inner, &step) && step != 1)
+		diag_error(diags(c), op->loc, E_TMA, "the inner dimension of `%s` steps by %lld elements; TMA needs 1", object_name(g->object),
+			(long long)step);
+	for (int i = 0; i < inner; i++) {
+		if (!step_of(g->object, i, &step) || step * dtype_bytes(g->dtype) % 16 == 0)
+			continue;
+		diag_error(diags(c), op->loc, E_TMA, "dimension %d of `%s` steps by %lld bytes; TMA needs a multiple of 16", i, object_name(g->object),
+			(long long)(step * dtype_bytes(g->dtype)));
+		return;
+	}
+}
+
+static void check_box(Checker *c, const Op *op, const TileRef *g, const TileRef *s, const int64_t *box)
+{
+	int inner = g->object_rank - 1, rank = g->object_rank;
+	int64_t bytes = box[inner] * dtype_bytes(g->dtype), panel = panel_bytes(s->object);
+	const char *name = object_name(g->object);
+	if (bytes % 16 != 0)
+		diag_error(diags(c), op->loc, E_TMA, "the inner rows of `%s` are %lld bytes; TMA needs a multiple of 16", name, (long long)bytes);
+	bool panels = panel && bytes > panel;
+	if (rank + panels > BOX_RANK)
+		diag_error(diags(c), op->loc, E_TMA, "`%s` has %d dimensions; TMA takes %d%s", name, rank, BOX_RANK - panels,
+			panels ? " when the tile has several panels" : "");
+	for (int i = 0; i < rank; i++) {
+		int64_t extent = i == inner && panels ? panel / dtype_bytes(g->dtype) : box[i];
+		if (extent > BOX_EXTENT)
+			diag_error(diags(c), op->loc, E_TMA, "the box takes %lld of dimension %d of `%s`; TMA takes at most %d", (long long)extent, i, name,
+				BOX_EXTENT);
+	}
+}
+
+/* The innermost coordinate times the element size: else the GPU ends in an illegal instruction. */
+static void check_column(Checker *c, const Op *op, const TileRef *g)
+{
+	int64_t past, bytes = dtype_bytes(g->dtype);
+	if (product_residue(g->start[g->object_rank - 1], bytes, UNIT, &past) && past)
+		diag_error(diags(c), op->loc, E_TMA, "the box begins %lld bytes past a multiple of %d in the rows of `%s`; TMA needs a multiple",
+			(long long)past, UNIT, object_name(g->object));
+}
+
+/* ---- the box in shared memory ---- */
+
+static void not_dense(Checker *c, const Op *op, const TileRef *s)
+{
+	diag_error(diags(c), op->loc, E_TMA, "the rows of the view of `%s` do not lie one after the other, as TMA puts those of a box",
+		object_name(s->object));
+	diag_help(c->t->diags, "take whole rows, or give the part a tile of its own");
+}
+
+/* Whether only the last two dimensions of the tile have more than one element in the view. */
+static bool one_plane(const TileRef *s)
+{
+	for (int d = 0, k = 0; d < s->object_rank - 2; d++)
+		if (s->dims[d] >= 0 && s->shape[k++] != 1)
+			return false;
+	return true;
+}
+
+static bool whole_panels(const TileRef *s, int64_t columns)
+{
+	int last = s->object_rank - 1;
+	int64_t r;
+	return s->dims[last] == 0 || (s->dims[last] > 0 && s->dims[last] % columns == 0 && residue_of(s->start[last], columns, &r) && r == 0);
+}
+
+/* A box fills its rows one after the other: those of a tile, or of one panel after the other. */
+static void check_shared(Checker *c, const Op *op, const TileRef *s)
+{
+	const Type *ty = &s->object->result->type;
+	int64_t panel = panel_bytes(s->object), row = ty->shape[ty->rank - 1] * dtype_bytes(ty->dtype);
+	if (panel && ty->rank - (attr_int(s->object, "ring", 0) > 0) < 2) {
+		diag_error(diags(c), op->loc, E_TMA, "`%s` has one dimension, whose layout for TMA is linear", object_name(s->object));
+		return;
+	}
+	if (panel && !whole_panels(s, panel / (int64_t)dtype_bytes(ty->dtype))) {
+		diag_error(diags(c), op->loc, E_TMA, "the view of `%s` takes part of a panel of %lld columns, as its layout has them (%s)",
+			object_name(s->object), (long long)(panel / (int64_t)dtype_bytes(ty->dtype)), attr_text(s->object, "layout", ""));
+		diag_help(c->t->diags, "take whole panels, or give the part a tile of its own");
+		return;
+	}
+	if (panel && row > panel ? !one_plane(s) : !dense(s))
+		not_dense(c, op, s);
+	else
+		check_first_byte(c, op, s, SHARED_ALIGN, E_TMA, "TMA");
+}
+
+/* ---- TMA ---- */
+
+static void check_tma(Checker *c, const Op *op)
+{
+	bool load = op->code == OP_TMA_LOAD;
+	TileRef g = tile_ref(op->args[load ? 0 : 1]), s = tile_ref(op->args[load ? 1 : 0]);
+	int64_t box[TIR_MAX_RANK];
+	if (g.trans || s.trans) {
+		diag_error(diags(c), op->loc, E_TMA, "TMA does not transpose");
+		return;
+	}
+	if (!g.object_rank || !box_extents(c, op, &g, box))
+		return;
+	check_box(c, op, &g, &s, box);
+	check_strides(c, op, &g);
+	check_column(c, op, &g);
+	check_shared(c, op, &s);
+}
+
+/* ---- bulk copies ---- */
+
+/* Whether a view has parts of the rows of a swizzled tile, or of those of several panels. */
+static bool cuts_panels(const TileRef *r)
+{
+	const Type *ty = &r->object->result->type;
+	int64_t panel = r->space == TY_SHARED ? panel_bytes(r->object) : 0;
+	if (!panel || ty->rank < 2)
+		return false;
+	return r->dims[ty->rank - 1] != 0 || (ty->shape[ty->rank - 1] * dtype_bytes(ty->dtype) > panel && r->dims[ty->rank - 2] != 0);
+}
+
+static bool contiguous(const TileRef *r) { return dense(r) && !cuts_panels(r); }
+
+static void check_bulk(Checker *c, const Op *op)
+{
+	bool load = op->code == OP_BULK_LOAD;
+	TileRef g = tile_ref(op->args[load ? 0 : 1]), s = tile_ref(op->args[load ? 1 : 0]);
+	int64_t from = tile_bytes(&g), to = tile_bytes(&s);
+	if (from < 0)
+		diag_error(diags(c), op->loc, E_BULK, "the view of `%s` has a run-time extent", object_name(g.object));
+	else if (!contiguous(&g))
+		diag_error(diags(c), op->loc, E_BULK, "the elements of `%s` are not contiguous", object_name(g.object));
+	else if (!contiguous(&s))
+		diag_error(diags(c), op->loc, E_BULK, "the view of `%s` is not contiguous", object_name(s.object));
+	else if (from != to)
+		diag_error(diags(c), op->loc, E_BULK, "%lld bytes of `%s`, %lld of `%s`", (long long)from, object_name(g.object), (long long)to,
+			object_name(s.object));
+	else if (to % 16 != 0)
+		diag_error(diags(c), op->loc, E_BULK, "%lld bytes are not a multiple of 16", (long long)to);
+	else
+		check_first_byte(c, op, &s, UNIT, E_BULK, "a bulk copy");
+}
+
+/* ---- the kernel ---- */
+
+static bool check_op(Op *op, void *user)
+{
+	if (op->code == OP_TMA_LOAD || op->code == OP_TMA_STORE)
+		check_tma(user, op);
+	else if (op->code == OP_BULK_LOAD || op->code == OP_BULK_STORE)
+		check_bulk(user, op);
+	return op->code != OP_PARALLEL;
+}
+
+bool pass_check_transfers(Tir *t)
+{
+	Checker c = { .t = t, .ok = true };
+	for (Op *k = t->first; k; k = k->next)
+		tir_walk(k->regions[0], check_op, &c);
+	return c.ok;
+}
