@@ -107,16 +107,34 @@ tilert_status rt_driver_status(CUresult r)
 	}
 }
 
+bool rt_driver_lost(CUresult r)
+{
+	switch (r) {
+	case CUDA_ERROR_ILLEGAL_ADDRESS:
+	case CUDA_ERROR_LAUNCH_TIMEOUT:
+	case CUDA_ERROR_ASSERT:
+	case CUDA_ERROR_HARDWARE_STACK_ERROR:
+	case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+	case CUDA_ERROR_MISALIGNED_ADDRESS:
+	case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+	case CUDA_ERROR_INVALID_PC:
+	case CUDA_ERROR_LAUNCH_FAILED: return true;
+	default: return false;
+	}
+}
+
 void rt_driver_text(const CudaApi *cu, CUresult r, char *out, size_t size)
 {
-	const char *name = NULL, *text = NULL;
+	const char *name = NULL, *text = NULL, *lost = "";
 
 	if (cu->cuGetErrorName(r, &name) || !name)
 		name = "unknown error";
+	if (rt_driver_lost(r))
+		lost = "; a kernel that was launched before ended like this and the context is lost: no call of this process succeeds any more";
 	if (cu->cuGetErrorString(r, &text) || !text)
-		snprintf(out, size, "%s (%d)", name, r);
+		snprintf(out, size, "%s (%d)%s", name, r, lost);
 	else
-		snprintf(out, size, "%s: %s", name, text);
+		snprintf(out, size, "%s: %s%s", name, text, lost);
 }
 
 tilert_status rt_driver_check(const CudaApi *cu, CUresult r, const char *call)

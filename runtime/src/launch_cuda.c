@@ -56,6 +56,8 @@ static tilert_status load_ptx(tilert_module *m, const Blob *ptx)
 	m->code = code;
 	if (r == CUDA_SUCCESS)
 		return TILERT_OK;
+	if (rt_driver_lost(r)) /* the PTX was not looked at */
+		return rt_fail_in(rt_driver_check(cu, r, "cuModuleLoadDataEx"), m->image.source_name);
 	log[sizeof log - 1] = 0;
 	rt_driver_text(cu, r, text, sizeof text);
 	return rt_fail(rt_driver_status(r), "module %s: the driver cannot compile its PTX for %s: %s%s%s",

@@ -51,7 +51,10 @@ static CUresult fake_cuInit(unsigned flags) { return flags ? CUDA_ERROR_INVALID_
 
 static CUresult fake_cuGetErrorName(CUresult r, const char **out)
 {
-	*out = r == CUDA_ERROR_INVALID_VALUE ? "CUDA_ERROR_INVALID_VALUE" : r == 201 ? "CUDA_ERROR_INVALID_CONTEXT" : "CUDA_ERROR_FAKE";
+	*out = r == CUDA_ERROR_INVALID_VALUE         ? "CUDA_ERROR_INVALID_VALUE"
+	       : r == CUDA_ERROR_ILLEGAL_INSTRUCTION ? "CUDA_ERROR_ILLEGAL_INSTRUCTION"
+	       : r == 201                            ? "CUDA_ERROR_INVALID_CONTEXT"
+	                                             : "CUDA_ERROR_FAKE";
 	return CUDA_SUCCESS;
 }
 

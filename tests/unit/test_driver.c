@@ -352,6 +352,25 @@ static void test_errors_of_launches(void **state)
 	close_launch(&l);
 }
 
+/* After a fault every call has its error, which is nothing about the module or the launch at hand. */
+static void test_lost_context(void **state)
+{
+	Launch l = set_up_launch(64);
+	tilert_module *m = NULL;
+	const char *lost = "CUDA_ERROR_ILLEGAL_INSTRUCTION: as the test wanted; a kernel that was launched before ended like this and "
+		"the context is lost";
+
+	(void)state;
+	fake->fail_launch = fake->fail_cubin = fake->fail_ptx = CUDA_ERROR_ILLEGAL_INSTRUCTION;
+	assert_int_equal(tilert_launch(l.k, l.args, 6, NULL), TILERT_EDEVICE);
+	assert_non_null(strstr(tilert_last_error(), lost));
+	assert_int_equal(load(l.d, code, 2, &m), TILERT_EDEVICE);
+	assert_non_null(strstr(tilert_last_error(), lost));
+	assert_null(strstr(tilert_last_error(), "PTX"));
+	fake->fail_launch = fake->fail_cubin = fake->fail_ptx = 0;
+	close_launch(&l);
+}
+
 static void test_null_arguments(void **state)
 {
 	tilert_device *d = open_device("cuda");
@@ -390,6 +409,7 @@ int main(void)
 		TEST(test_empty_grid_launches_nothing),
 		TEST(test_launch_on_a_capturing_stream),
 		TEST(test_errors_of_launches),
+		TEST(test_lost_context),
 		TEST(test_null_arguments),
 	};
 	return cmocka_run_group_tests(tests, load_fake, NULL);

@@ -37,7 +37,7 @@ typedef enum tilert_status {
 	TILERT_EARCH = -5,     /**< the module has no code for this device */
 	TILERT_EFORMAT = -6,   /**< not a module, or a damaged one */
 	TILERT_ENOENT = -7,    /**< no such file or kernel */
-	TILERT_EDEVICE = -8,   /**< the driver or a kernel failed */
+	TILERT_EDEVICE = -8,   /**< the driver or a kernel failed; a kernel that faulted takes its context with it, which the text says */
 	TILERT_EIO = -9        /**< a file could not be read or written */
 } tilert_status;
 
