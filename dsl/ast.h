@@ -125,7 +125,7 @@ typedef struct Extent { /* one [ ... ] of a declaration */
 	Expr *e;
 } Extent;
 
-typedef struct NameRef { struct NameRef *next; Loc loc; const char *name; } NameRef;
+typedef struct NameRef { struct NameRef *next; Loc loc; const char *name; Expr *instance; } NameRef; /* instance: of a role, or NULL */
 
 struct Decl {
 	Decl *next;

@@ -277,6 +277,8 @@ static void print_place(Printer *p, const Decl *d)
 	}
 	for (const NameRef *n = d->from; n; n = n->next) {
 		open_node(p, "from %s", n->name);
+		if (n->instance)
+			print_expr(p, n->instance);
 		close_node(p);
 	}
 	print_named(p, "count", d->count);

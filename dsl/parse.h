@@ -106,6 +106,7 @@ NameRef *build_name_ref(Parse *p, const char *name, Loc loc);
 
 Decl *build_decl(Parse *p, DeclKind kind, const char *name, Loc loc);
 Decl *build_value(Parse *p, DeclKind kind, DType dtype, const char *name, Expr *init, Loc loc);
+Decl *build_barrier(Parse *p, DeclKind kind, const char *name, ExtentList extents, NameList from, Expr *count, Loc loc);
 Decl *build_tile(Parse *p, const char *name, ExtentList extents, Loc loc);
 Decl *build_tensor(Parse *p, Decl *head, TypeRef type, Decl *tile, ExprList strides);
 Decl *build_scalar_param(Parse *p, DType dtype, Decl *tile);

@@ -345,6 +345,16 @@ Decl *build_value(Parse *p, DeclKind kind, DType dtype, const char *name, Expr *
 	return d;
 }
 
+Decl *build_barrier(Parse *p, DeclKind kind, const char *name, ExtentList extents, NameList from, Expr *count, Loc loc)
+{
+	Decl *d = build_decl(p, kind, name, loc);
+
+	d->extents = extents.head;
+	d->from = from.head;
+	d->count = count;
+	return d;
+}
+
 Decl *build_tile(Parse *p, const char *name, ExtentList extents, Loc loc)
 {
 	Decl *d = build_decl(p, DE_FRAG, name, loc);

@@ -46,6 +46,7 @@
 	Bind *bind;
 	BindList binds;
 	NameList names;
+	NameRef *source;
 	CallSuffix suffix;
 	ForHead for_head;
 	Role role;
@@ -106,7 +107,8 @@ static Loc span(Loc a, Loc b) { return (Loc){ a.source, a.begin, b.end }; }
 
 %type <name> name string
 %type <type> type
-%type <names> names name_list
+%type <names> names name_list sources
+%type <source> source
 %type <decl> kernel_head param tensor_dir direction tile scalar constant type_param mbarrier barrier
 %type <decls> decl params param_list tiles scalars constants type_params constant_decl mbarriers barriers local_decl
 %type <extent> extent
@@ -225,7 +227,7 @@ param
   | WARP FRAG type tile              { set_kind((DeclList){ $4, $4 }, DE_FRAG, $3, true); $$ = $4; }
   | SHARED type tile             { set_kind((DeclList){ $3, $3 }, DE_SHARED, $2, false); $$ = $3; }
   | MBARRIER name extents_opt   { $$ = build_decl(p, DE_MBARRIER, $2, @2); $$->extents = $3.head; }
-  | BARRIER name                { $$ = build_decl(p, DE_BARRIER, $2, @2); }
+  | BARRIER name extents_opt    { $$ = build_decl(p, DE_BARRIER, $2, @2); $$->extents = $3.head; }
   ;
 
 type
@@ -309,10 +311,10 @@ mbarriers
   ;
 
 mbarrier
-  : name extents_opt FROM '(' names ')'
-                                { $$ = build_decl(p, DE_MBARRIER, $1, @1); $$->extents = $2.head; $$->from = $5.head; }
+  : name extents_opt FROM '(' sources ')'
+                                { $$ = build_barrier(p, DE_MBARRIER, $1, $2, $5, NULL, @1); }
   | name extents_opt COUNT '(' expr ')'
-                                { $$ = build_decl(p, DE_MBARRIER, $1, @1); $$->extents = $2.head; $$->count = $5; }
+                                { $$ = build_barrier(p, DE_MBARRIER, $1, $2, (NameList){ 0 }, $5, @1); }
   ;
 
 barriers
@@ -321,8 +323,21 @@ barriers
   ;
 
 barrier
-  : name FROM '(' names ')'     { $$ = build_decl(p, DE_BARRIER, $1, @1); $$->from = $4.head; }
-  | name COUNT '(' expr ')'     { $$ = build_decl(p, DE_BARRIER, $1, @1); $$->count = $4; }
+  : name extents_opt FROM '(' sources ')'
+                                { $$ = build_barrier(p, DE_BARRIER, $1, $2, $5, NULL, @1); }
+  | name extents_opt COUNT '(' expr ')'
+                                { $$ = build_barrier(p, DE_BARRIER, $1, $2, (NameList){ 0 }, $5, @1); }
+  ;
+
+/* Roles, or one instance of a role. */
+sources
+  : source                      { $$ = (NameList){ 0 }; LIST_APPEND($$, $1); }
+  | sources ',' source          { $$ = $1; LIST_APPEND($$, $3); }
+  ;
+
+source
+  : name                        { $$ = build_name_ref(p, $1, @1); }
+  | name '[' expr ']'           { $$ = build_name_ref(p, $1, @1); $$->instance = $3; }
   ;
 
 names

@@ -81,16 +81,30 @@ static Fit fit_scalar(Elab *E, const Expr *e, char kind, Ev *x)
 	return ev_is_scalar(*x) ? FITS : UNFIT;
 }
 
+static bool is_one_barrier(Elab *E, const Expr *e, const MBar *b)
+{
+	int64_t extents[2];
+	if (!barrier_open_extents(b, extents))
+		return true;
+	elab_error(E, e->loc, E_BARRIER, "'%s' is an array of %ss: say which, %s%s%s", b->name, b->kind, b->name, b->array ? "[i]" : "", b->scalar ? "" : "[j]");
+	return false;
+}
+
+static Fit fit_barrier(Elab *E, const Expr *e, const Ev *x)
+{
+	if (x->kind != EV_BARRIER)
+		return UNFIT;
+	return is_one_barrier(E, e, x->bar) ? FITS : SILENT;
+}
+
 static Fit fit_mbarrier(Elab *E, const Expr *e, Ev *x)
 {
 	if (x->kind != EV_MBARRIER)
 		return UNFIT;
+	if (!is_one_barrier(E, e, x->bar))
+		return SILENT;
 	if (x->bar->indexed)
 		return FITS;
-	if (!x->bar->scalar) {
-		elab_error(E, e->loc, E_BARRIER, "'%s' is an array of mbarriers: say which, %s[j]", x->bar->name, x->bar->name);
-		return SILENT;
-	}
 	MBar *b = ARENA_NEW(E->a, MBar);
 	*b = *x->bar;
 	b->indexed = true;
@@ -110,7 +124,7 @@ static Fit fit_arg(Elab *E, const Expr *e, char kind, Ev *x)
 		fit = fit_scalar(E, e, kind, x);
 	else {
 		*x = eval_place(E, e);
-		fit = kind == 'm' ? fit_mbarrier(E, e, x) : kind == 'b' ? (x->kind == EV_BARRIER ? FITS : UNFIT)
+		fit = kind == 'm' ? fit_mbarrier(E, e, x) : kind == 'b' ? fit_barrier(E, e, x)
 			: kind == '"' ? (x->kind == EV_TEXT ? FITS : UNFIT) : fit_tile(*x, kind);
 	}
 	return x->kind == EV_ERROR ? SILENT : fit;

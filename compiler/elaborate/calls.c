@@ -116,16 +116,33 @@ static bool bind_tile(Elab *E, Loc loc, const Decl *p, Ev x)
 	return true;
 }
 
-static bool bind_mbarrier(Elab *E, Loc loc, const Decl *p, Ev x)
+/* "one mbarrier", "a ring of mbarriers", "an array of barriers", "an array of rings of mbarriers" */
+static const char *barriers_text(Elab *E, const Decl *p, bool ring)
 {
-	if (x.kind != EV_MBARRIER)
-		return mismatch(E, loc, p, E_TYPE, "an mbarrier", x);
-	bool array = p->extents != NULL;
-	bool fits = array ? !x.bar->indexed && !x.bar->scalar && p->extents->ring == x.bar->ring : x.bar->indexed || x.bar->scalar;
+	const char *kind = p->kind == DE_BARRIER ? "barrier" : "mbarrier";
+	if (!p->extents)
+		return arena_printf(E->a, "one %s", kind);
+	return arena_printf(E->a, "%s of %s%ss", ring && !p->extents->next ? "a ring" : "an array", ring && p->extents->next ? "rings of " : "", kind);
+}
+
+static bool bind_barrier(Elab *E, Loc loc, const Decl *p, Ev x)
+{
+	bool named = p->kind == DE_BARRIER;
+	if (x.kind != (named ? EV_BARRIER : EV_MBARRIER))
+		return mismatch(E, loc, p, E_TYPE, named ? "a named barrier" : "an mbarrier", x);
+	int64_t extents[2];
+	int n = barrier_open_extents(x.bar, extents), k = 0;
+	bool ring = false, fits = extent_count(p) == n;
+	for (const Extent *e = p->extents; e; e = e->next) {
+		ring |= e->ring;
+		fits = fits && e->ring == (++k == n && !x.bar->scalar && x.bar->ring);
+	}
 	if (!fits)
-		return mismatch(E, loc, p, E_BARRIER, array ? (p->extents->ring ? "a ring of mbarriers" : "an array of mbarriers") : "one mbarrier", x);
-	if (array && !bind_extent(E, loc, p, p->extents, x.bar->name, 0, ev_int(DT_I32, x.bar->slots)))
-		return false;
+		return mismatch(E, loc, p, E_BARRIER, barriers_text(E, p, ring), x);
+	k = 0;
+	for (const Extent *e = p->extents; e; e = e->next, k++)
+		if (!bind_extent(E, loc, p, e, x.bar->name, k, ev_int(DT_I32, extents[k])))
+			return false;
 	sym_define_ev(E, p->loc, p->name, x, "a parameter");
 	return true;
 }
@@ -158,12 +175,7 @@ static bool bind_param(Elab *E, Loc loc, const Decl *p, Ev x, const Stmt *body)
 		return false;
 	switch (p->kind) {
 	case DE_SCALAR: return is_reference(p) ? bind_reference(E, loc, p, x) : bind_scalar(E, loc, p, x, body);
-	case DE_MBARRIER: return bind_mbarrier(E, loc, p, x);
-	case DE_BARRIER:
-		if (x.kind != EV_BARRIER)
-			return mismatch(E, loc, p, E_TYPE, "a named barrier", x);
-		sym_define_ev(E, p->loc, p->name, x, "a parameter");
-		return true;
+	case DE_MBARRIER: case DE_BARRIER: return bind_barrier(E, loc, p, x);
 	default: return bind_tile(E, loc, p, x);
 	}
 }

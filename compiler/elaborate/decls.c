@@ -1,4 +1,4 @@
-/* decls.c - declarations in bodies: scalars, constants, tiles and barriers. */
+/* decls.c - declarations in bodies: scalars, constants and tiles. */
 #include "compiler/elaborate/elab.h"
 
 #include <string.h>
@@ -152,7 +152,7 @@ static bool declare_frag(Elab *E, const Decl *d)
 	return true;
 }
 
-static bool at_top(Elab *E, Loc loc, const char *what)
+bool at_top(Elab *E, Loc loc, const char *what)
 {
 	if (E->region == E->kernel->regions[0] && !E->depth)
 		return true;
@@ -201,85 +201,6 @@ static bool declare_shared(Elab *E, const Decl *d)
 	return true;
 }
 
-/* ---- barriers ---- */
-
-static const char *from_text(Elab *E, const Decl *d)
-{
-	const char *s = "";
-	for (const NameRef *n = d->from; n; n = n->next)
-		s = arena_printf(E->a, "%s%s%s", s, n == d->from ? "" : ",", n->name);
-	return s;
-}
-
-static bool eval_slots(Elab *E, const Decl *d, MBar *b)
-{
-	b->slots = 1;
-	b->ring = b->scalar = !d->extents;
-	if (!d->extents)
-		return true;
-	if (d->extents->next) {
-		elab_error(E, d->loc, E_SHAPE, "mbarrier '%s' has more than one extent", d->name);
-		return false;
-	}
-	b->ring = d->extents->ring;
-	if (!eval_const_int(E, d->extents->e, "an extent", &b->slots))
-		return false;
-	if (b->slots >= 1 && b->slots <= 1024)
-		return true;
-	elab_error(E, d->extents->loc, E_SHAPE, "mbarrier '%s' has %lld slots, not 1 to 1024", d->name, (long long)b->slots);
-	return false;
-}
-
-/* "Who arrives": {from} or {count}, of which the grammar lets one be written. */
-static bool set_arrivals(Elab *E, const Decl *d, Op *op)
-{
-	int64_t count;
-	if (d->from) {
-		attr_set_text(E->t, op, "from", from_text(E, d));
-		return true;
-	}
-	if (!eval_const_int(E, d->count, "count(...)", &count))
-		return false;
-	if (count < 1) {
-		elab_error(E, d->count->loc, E_BARRIER, "'%s' counts at least one arrival, not %lld", d->name, (long long)count);
-		return false;
-	}
-	attr_set_int(E->t, op, "count", count);
-	return true;
-}
-
-static bool declare_mbarrier(Elab *E, const Decl *d)
-{
-	MBar *b = ARENA_NEW(E->a, MBar);
-	b->name = d->name;
-	b->declared = d->loc;
-	if (!at_top(E, d->loc, "an mbarrier") || !eval_slots(E, d, b))
-		return false;
-	Op *op = emit_op(E, OP_MBARRIER, d->loc, (Type){ .kind = TY_MBARRIER }, 0, NULL);
-	attr_set_text(E->t, op, "name", d->name);
-	attr_set_int(E->t, op, "slots", b->slots);
-	attr_set_int(E->t, op, "ring", b->ring ? b->slots : 0);
-	op->result->name = d->name;
-	if (!set_arrivals(E, d, op))
-		return false;
-	b->object = op->result;
-	sym_define_ev(E, d->loc, d->name, (Ev){ .kind = EV_MBARRIER, .bar = b }, "an mbarrier");
-	return true;
-}
-
-static bool declare_barrier(Elab *E, const Decl *d)
-{
-	if (!at_top(E, d->loc, "a named barrier"))
-		return false;
-	Op *op = emit_op(E, OP_BARRIER, d->loc, (Type){ .kind = TY_BARRIER }, 0, NULL);
-	attr_set_text(E->t, op, "name", d->name);
-	op->result->name = d->name;
-	if (!set_arrivals(E, d, op))
-		return false;
-	sym_define_ev(E, d->loc, d->name, (Ev){ .kind = EV_BARRIER, .value = op->result }, "a named barrier");
-	return true;
-}
-
 void declare(Elab *E, const Decl *written)
 {
 	const Decl *d = with_type(E, written);
@@ -291,8 +212,7 @@ void declare(Elab *E, const Decl *written)
 	case DE_CONST: declare_const(E, d); break;
 	case DE_FRAG: ok = declare_frag(E, d); break;
 	case DE_SHARED: ok = declare_shared(E, d); break;
-	case DE_MBARRIER: ok = declare_mbarrier(E, d); break;
-	case DE_BARRIER: ok = declare_barrier(E, d); break;
+	case DE_MBARRIER: case DE_BARRIER: ok = declare_barrier(E, d); break;
 	default: break;
 	}
 	if (!ok)

@@ -24,9 +24,9 @@ typedef struct Ev {
 	int64_t lo, hi;
 	int64_t i;       /* EV_CONST of integers and bool */
 	double f;        /* EV_CONST of floats */
-	Value *value;    /* EV_VALUE, EV_BARRIER */
+	Value *value;    /* EV_VALUE */
 	const View *view; /* EV_TILE */
-	const MBar *bar; /* EV_MBARRIER */
+	const MBar *bar; /* EV_MBARRIER, EV_BARRIER */
 	const char *text;
 } Ev;
 
@@ -55,13 +55,15 @@ struct View {
 };
 
 struct MBar {
-	const char *name;
+	const char *kind, *name; /* kind: "mbarrier", or "barrier" for a named one */
 	Loc declared;
 	Value *object;
-	int64_t slots;
-	bool ring, scalar; /* scalar: declared without extent */
+	const char *element;     /* its number's name in the declaration */
+	int64_t array;           /* elements; 0: no array */
+	int64_t slots;           /* of each */
+	bool ring, scalar;       /* scalar: declared without slots */
 	bool indexed;
-	Ev use;
+	Ev which, use;           /* which: EV_ERROR until an index has chosen the element */
 };
 
 /* ---- symbols ---- */
@@ -257,6 +259,14 @@ bool check_writable(Elab *E, Loc loc, const View *v);
 bool same_shape(Elab *E, Loc loc, const char *what, const View *a, const View *b);
 Ev ev_tile(const View *v);
 
+/* ---- barriers.c ---- */
+
+bool declare_barrier(Elab *E, const Decl *d);
+Ev barrier_subscript(Elab *E, Ev base, const Expr *e);
+bool barrier_is_array(const MBar *b); /* its element is still to be chosen */
+int barrier_open_extents(const MBar *b, int64_t extents[2]);
+Value *barrier_value(Elab *E, Loc loc, const MBar *b); /* the object, or one of its elements */
+
 /* ---- tilestmt.c: statements on whole tiles ---- */
 
 bool is_product(const Expr *e);
@@ -301,6 +311,7 @@ void exec_parallel(Elab *E, const Stmt *s);
 void parallel_if(Elab *E, const Stmt *s, Ev c);
 bool require_team_level(Elab *E, Loc loc, const char *what);
 void declare(Elab *E, const Decl *d);
+bool at_top(Elab *E, Loc loc, const char *what); /* else reports */
 void declare_const(Elab *E, const Decl *d);
 void declare_scalar(Elab *E, const Decl *d, Ev init, bool mutable_);
 void static_assertion(Elab *E, Loc loc, const Expr *cond, const char *text);

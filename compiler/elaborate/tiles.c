@@ -165,33 +165,12 @@ static Ev subscript_tile(Elab *E, const View *base, const Expr *e)
 	return ok ? ev_tile(v) : ev_error();
 }
 
-static Ev subscript_mbarrier(Elab *E, const MBar *bar, const Expr *e)
-{
-	if (bar->indexed || e->subs->next || e->subs->kind != SUB_INDEX) {
-		elab_error(E, e->loc, E_BARRIER, "an mbarrier takes one index: %s[j]", bar->name);
-		return ev_error();
-	}
-	Ev use = eval_i32(E, e->subs->a, bar->ring ? "a use number" : "a slot");
-	if (use.kind == EV_ERROR)
-		return use;
-	if (!bar->ring && use.kind == EV_CONST && (use.i < 0 || use.i >= bar->slots)) {
-		elab_error(E, e->loc, E_INDEX, "slot %lld of '%s' is outside 0 to %lld", (long long)use.i, bar->name, (long long)bar->slots - 1);
-		diag_note(E->d, bar->declared, "declared here");
-		return ev_error();
-	}
-	MBar *b = ARENA_NEW(E->a, MBar);
-	*b = *bar;
-	b->indexed = true;
-	b->use = use;
-	return (Ev){ .kind = EV_MBARRIER, .bar = b };
-}
-
 Ev view_subscript(Elab *E, Ev base, const Expr *e)
 {
 	if (base.kind == EV_TILE)
 		return subscript_tile(E, base.view, e);
-	if (base.kind == EV_MBARRIER)
-		return subscript_mbarrier(E, base.bar, e);
+	if (base.kind == EV_MBARRIER || base.kind == EV_BARRIER)
+		return barrier_subscript(E, base, e);
 	elab_error(E, e->loc, E_TYPE, "%s takes no subscripts", ev_text(E, base));
 	return ev_error();
 }

@@ -40,7 +40,7 @@ static Op *transfer(Elab *E, const Call *c)
 	}
 	if (c->n == 3) {
 		const MBar *b = c->arg[2].bar;
-		args[n++] = b->object;
+		args[n++] = barrier_value(E, c->loc[2], b);
 		args[n++] = ev_value(E, c->loc[2], b->use);
 	}
 	if (c->limit.kind != EV_VOID)
@@ -247,7 +247,7 @@ Ev bi_scan(Elab *E, const Call *c)
 Ev bi_arrive(Elab *E, const Call *c)
 {
 	const MBar *b = c->arg[0].bar;
-	Value *args[3] = { b->object, ev_value(E, c->loc[0], b->use) };
+	Value *args[3] = { barrier_value(E, c->loc[0], b), ev_value(E, c->loc[0], b->use) };
 	if (c->n == 2 && !in_cluster(E, c, "an arrive with the rank of a CTA"))
 		return ev_void();
 	if (c->n == 2)
@@ -259,7 +259,7 @@ Ev bi_arrive(Elab *E, const Call *c)
 Ev bi_wait(Elab *E, const Call *c)
 {
 	const MBar *b = c->arg[0].bar;
-	Value *args[3] = { b->object, NULL, NULL };
+	Value *args[3];
 	if (c->n == 1 && !b->ring) {
 		elab_error(E, c->e->loc, E_BARRIER, "'%s' has no ring, so its phase is not known", b->name);
 		diag_help(E->d, "declare it %s[ring n], or write wait(%s[s], parity)", b->name, b->name);
@@ -271,6 +271,7 @@ Ev bi_wait(Elab *E, const Call *c)
 		diag_help(E->d, "write wait(%s[j])", b->name);
 		return ev_void();
 	}
+	args[0] = barrier_value(E, c->loc[0], b);
 	args[1] = ev_value(E, c->loc[0], b->use);
 	if (c->n == 1) {
 		statement(E, c, 2, args);
@@ -283,7 +284,7 @@ Ev bi_wait(Elab *E, const Call *c)
 
 Ev bi_sync(Elab *E, const Call *c)
 {
-	Value *barrier = c->n ? c->arg[0].value : NULL;
+	Value *barrier = c->n ? barrier_value(E, c->loc[0], c->arg[0].bar) : NULL;
 	statement(E, c, c->n, &barrier);
 	return ev_void();
 }

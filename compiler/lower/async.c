@@ -7,18 +7,48 @@ static V first_thread(Lower *L) { return LLVMBuildICmp(L->b, LLVMIntEQ, L->team.
 
 static V use_number(Lower *L, const Value *v) { return convert(L, value_of(L, v), v->type.dtype, DT_I32); }
 
+/* On the CPU device the element exists: another barrier would be next to it. */
+static V element_number(Lower *L, const Value *picked)
+{
+	const Op *pick = picked->def, *array = barrier_of(picked);
+	V i = use_number(L, pick->args[1]);
+	int64_t n = attr_int(array, "array", 1), known;
+	if (!L->ops->cpu || value_const_int(pick->args[1], &known))
+		return i;
+	Guard g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntUGE, i, const_i32(L, n), ""));
+	L->ops->fail(L, arena_printf(L->arena, "the index of barrier '%s' is outside 0 to %lld", attr_text(array, "name", "?"), (long long)n - 1));
+	guard_end(L, g);
+	return i;
+}
+
 /* Slot and parity of ring use j: j % n and j / n & 1. */
 static V slot_of(Lower *L, const Op *bar, V use)
 {
-	int n = (int)attr_int(bar, "slots", 1);
-	if (!attr_int(bar, "ring", 0))
+	int n = (int)attr_int(bar, "ring", 0);
+	if (!n)
 		return use;
 	return n == 1 ? const_i32(L, 0) : LLVMBuildURem(L->b, use, const_i32(L, n), "");
 }
 
+/* The address of a slot, or of that slot of a picked element. */
+static V slot_address(Lower *L, const Value *v, V slot)
+{
+	const Op *bar = barrier_of(v);
+	if (v->def != bar) {
+		int64_t each = attr_int(bar, "slots", 1) / attr_int(bar, "array", 1);
+		slot = build_add(L, build_mul_const(L, element_number(L, v), each), slot);
+	}
+	return barrier_address(L, bar, slot);
+}
+
+static V use_address(Lower *L, const Value *v, const Value *use)
+{
+	return slot_address(L, v, slot_of(L, barrier_of(v), use_number(L, use)));
+}
+
 static V parity_of(Lower *L, const Op *bar, V use)
 {
-	int n = (int)attr_int(bar, "slots", 1);
+	int n = (int)attr_int(bar, "ring", 1);
 	V turn = n == 1 ? use : LLVMBuildUDiv(L->b, use, const_i32(L, n), "");
 	return LLVMBuildAnd(L->b, turn, const_i32(L, 1), "");
 }
@@ -33,8 +63,7 @@ void team_sync(Lower *L)
 
 static void lower_arrive(Lower *L, const Op *op)
 {
-	const Op *bar = op->args[0]->def;
-	V at = barrier_address(L, bar, slot_of(L, bar, use_number(L, op->args[1])));
+	V at = use_address(L, op->args[0], op->args[1]);
 	int64_t bytes = attr_int(op, "bytes", 0);
 	bool alone = tir_enclosing(op, OP_ONCE), announces = bytes > 0 && L->team.warps > 1; /* by the first thread */
 	if (!alone)
@@ -53,9 +82,9 @@ static void lower_arrive(Lower *L, const Op *op)
 
 static void lower_wait(Lower *L, const Op *op)
 {
-	const Op *bar = op->args[0]->def;
+	const Op *bar = barrier_of(op->args[0]);
 	V use = use_number(L, op->args[1]);
-	V at = barrier_address(L, bar, slot_of(L, bar, use)), parity = parity_of(L, bar, use);
+	V at = slot_address(L, op->args[0], slot_of(L, bar, use)), parity = parity_of(L, bar, use);
 	int64_t c;
 	bool known = value_const_int(op->args[1], &c);
 	if (known && c < 0)
@@ -142,8 +171,7 @@ static void tail_copy(Lower *L, const Op *op, Value *src, Value *dst, Value *lim
 static void lower_tma_load(Lower *L, const Op *op)
 {
 	TileRef g = tile_ref(op->args[0]), s = tile_ref(op->args[1]);
-	const Op *bar = op->args[2]->def;
-	V at = barrier_address(L, bar, slot_of(L, bar, use_number(L, op->args[3])));
+	V at = use_address(L, op->args[2], op->args[3]);
 	int64_t bytes = attr_int(op, "bytes", 0);
 	if (bytes == 0) {
 		bytes = dtype_bytes(s.dtype);
@@ -207,10 +235,8 @@ static void lower_bulk(Lower *L, const Op *op)
 		bytes *= s.shape[i];
 	V shared = view_address(L, &s, 0), global = global_view_address(L, &g), n = const_i32(L, bytes);
 	V at = NULL;
-	if (load) {
-		const Op *bar = op->args[2]->def;
-		at = barrier_address(L, bar, slot_of(L, bar, use_number(L, op->args[3])));
-	}
+	if (load)
+		at = use_address(L, op->args[2], op->args[3]);
 	Guard one = guard_begin(L, first_thread(L));
 	if (load) {
 		if (attr_int(op, "expect", 1))
@@ -231,8 +257,10 @@ static void lower_sync(Lower *L, const Op *op)
 		team_sync(L);
 		return;
 	}
-	const Op *bar = op->args[0]->def;
+	const Op *bar = barrier_of(op->args[0]);
 	V id = const_i32(L, attr_int(bar, "id", 1));
+	if (op->args[0]->def != bar)
+		id = build_add(L, id, element_number(L, op->args[0]));
 	unsigned threads = (unsigned)attr_int(bar, "threads", 0);
 	op->code == OP_SYNC ? L->ops->bar_sync(L, id, threads) : L->ops->bar_arrive(L, id, threads);
 }
@@ -243,8 +271,8 @@ void lower_async(Lower *L, const Op *op)
 	case OP_ARRIVE: lower_arrive(L, op); break;
 	case OP_WAIT: lower_wait(L, op); break;
 	case OP_WAIT_PARITY: {
-		const Op *bar = op->args[0]->def;
-		L->ops->mbar_wait(L, barrier_address(L, bar, use_number(L, op->args[1])), use_number(L, op->args[2]), attr_int(bar, "peers", 0));
+		V at = slot_address(L, op->args[0], use_number(L, op->args[1]));
+		L->ops->mbar_wait(L, at, use_number(L, op->args[2]), attr_int(barrier_of(op->args[0]), "peers", 0));
 		break;
 	}
 	case OP_TMA_LOAD: lower_tma_load(L, op); break;

@@ -254,7 +254,7 @@ static void lower_stamp(Lower *L, const Op *op)
 static void lower_op(Lower *L, const Op *op)
 {
 	switch (op->code) {
-	case OP_DIM: case OP_PARAM: case OP_TENSOR: case OP_GRID: case OP_VIEW: case OP_YIELD: case OP_SM_COUNT: case OP_BARRIER: break;
+	case OP_DIM: case OP_PARAM: case OP_TENSOR: case OP_GRID: case OP_VIEW: case OP_YIELD: case OP_SM_COUNT: case OP_BARRIER: case OP_PICK: break;
 	case OP_SHARED: case OP_FRAG: case OP_VAR: case OP_MBARRIER: declare_object(L, op); break;
 	case OP_FOR: lower_for(L, op); break;
 	case OP_IF: lower_if(L, op); break;

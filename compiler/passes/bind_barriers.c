@@ -6,9 +6,10 @@
 #include "compiler/collective.h"
 #include "compiler/passes/pass.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-enum { HARDWARE_BARRIERS = 16, MAX_ROLES = 64, NAME_SIZE = 64 };
+enum { HARDWARE_BARRIERS = 16, MAX_ROLES = 64, NAME_SIZE = 96 };
 
 typedef struct Binder {
 	Tir *t;
@@ -47,25 +48,63 @@ static void unknown_role(Binder *b, const Op *barrier, const char *name)
 	b->ok = false;
 }
 
-/* Warps of the roles called `name`; 0 when there is none. */
-static int64_t warps_named(const Binder *b, const char *name)
+/* A role of {from}: name, name[i] or name[*]. */
+typedef struct Arriver {
+	char name[NAME_SIZE];
+	bool one;         /* instance of it: */
+	int64_t instance; /* this one; -1: that with the number of the element */
+} Arriver;
+
+static bool next_arriver(const char **list, Arriver *a)
+{
+	if (!next_name(list, a->name, sizeof a->name))
+		return false;
+	char *open = strchr(a->name, '[');
+	a->one = open != NULL;
+	if (open) {
+		a->instance = open[1] == '*' ? -1 : strtoll(open + 1, NULL, 10);
+		*open = '\0';
+	}
+	return true;
+}
+
+static void check_instance(Binder *b, const Op *barrier, const Arriver *a, int64_t instances)
+{
+	int64_t elements = attr_int(barrier, "array", attr_int(barrier, "slots", 1));
+	if (a->instance < 0 ? elements == instances : a->instance < instances)
+		return;
+	if (a->instance < 0)
+		diag_error(b->t->diags, barrier->loc, E_BARRIER, "`%s` has %lld elements, one for each instance of `%s`, which has %lld instances",
+			object_name(barrier), (long long)elements, a->name, (long long)instances);
+	else
+		diag_error(b->t->diags, barrier->loc, E_BARRIER, "`%s` is from instance %lld of role `%s`, which has instances 0 to %lld",
+			object_name(barrier), (long long)a->instance, a->name, (long long)instances - 1);
+	b->ok = false;
+}
+
+/* Warps of the roles that `a` names; 0 when there is none. */
+static int64_t warps_of(Binder *b, const Op *barrier, const Arriver *a)
 {
 	int64_t warps = 0;
-	for (int i = 0; i < b->nroles; i++)
-		if (strcmp(attr_text(b->roles[i], "name", ""), name) == 0)
-			warps += role_warps(b->roles[i]);
+	for (int i = 0; i < b->nroles; i++) {
+		if (strcmp(attr_text(b->roles[i], "name", ""), a->name) != 0)
+			continue;
+		if (a->one)
+			check_instance(b, barrier, a, attr_int(b->roles[i], "instances", 1));
+		warps += a->one ? attr_int(b->roles[i], "warps", 1) : role_warps(b->roles[i]);
+	}
 	return warps;
 }
 
 static int64_t warps_from(Binder *b, const Op *barrier)
 {
 	const char *list = attr_text(barrier, "from", "");
-	char name[NAME_SIZE];
+	Arriver a;
 	int64_t total = 0;
-	while (next_name(&list, name, sizeof name)) {
-		int64_t warps = warps_named(b, name);
+	while (next_arriver(&list, &a)) {
+		int64_t warps = warps_of(b, barrier, &a);
 		if (!warps)
-			unknown_role(b, barrier, name);
+			unknown_role(b, barrier, a.name);
 		total += warps;
 	}
 	return total;
@@ -74,9 +113,9 @@ static int64_t warps_from(Binder *b, const Op *barrier)
 static bool team_listed(const Op *barrier, const Op *team)
 {
 	const char *list = attr_text(barrier, "from", "");
-	char name[NAME_SIZE];
-	while (next_name(&list, name, sizeof name))
-		if (team->code == OP_ROLE && strcmp(name, attr_text(team, "name", "")) == 0)
+	Arriver a;
+	while (next_arriver(&list, &a))
+		if (team->code == OP_ROLE && strcmp(a.name, attr_text(team, "name", "")) == 0)
 			return true;
 	return false;
 }
@@ -105,7 +144,8 @@ static void check_arriver(Binder *b, const Op *barrier, const Op *arrive)
 static bool visit_use(Op *op, void *user)
 {
 	Uses *u = user;
-	bool mine = op->nargs && op->args[0]->def == u->barrier;
+	bool at_barrier = op->code == OP_WAIT || op->code == OP_WAIT_PARITY || op->code == OP_ARRIVE;
+	bool mine = at_barrier && barrier_of(op->args[0]) == u->barrier;
 	if (mine && (op->code == OP_WAIT || op->code == OP_WAIT_PARITY) && !u->wait)
 		u->wait = op;
 	if (mine && op->code == OP_ARRIVE) {
@@ -180,7 +220,7 @@ static void bind_barrier(Binder *b, Op *bar)
 		b->ok = false;
 	}
 	attr_set_int(b->t, bar, "threads", 32 * warps);
-	attr_set_int(b->t, bar, "id", take_ids(b, "barrier", object_name(bar), 1));
+	attr_set_int(b->t, bar, "id", take_ids(b, "barrier", object_name(bar), (int)attr_int(bar, "array", 1)));
 }
 
 static void check_ids(Binder *b)
@@ -196,9 +236,9 @@ static bool set_sync_id(Op *op, void *user)
 {
 	Binder *b = user;
 	if ((op->code == OP_SYNC || op->code == OP_SYNC_ARRIVE) && op->nargs)
-		check_arriver(b, op->args[0]->def, op);
+		check_arriver(b, barrier_of(op->args[0]), op);
 	if (op->code == OP_SYNC && op->nargs)
-		attr_set_int(b->t, op, "id", attr_int(op->args[0]->def, "id", 0));
+		attr_set_int(b->t, op, "id", attr_int(barrier_of(op->args[0]), "id", 0));
 	else if (op->code == OP_SYNC && team_warps(tir_team(op)) > 1)
 		attr_set_int(b->t, op, "id", attr_int(tir_team(op), "sync_id", 0));
 	return op->code != OP_PARALLEL;
@@ -261,12 +301,12 @@ static bool arrive_passes(const Op *op)
 /* Whether op, at or behind the load `first`, loads for a phase of the same barrier. */
 static bool same_barrier(const Op *first, const Op *op)
 {
-	return is_load(op) && op->args[2] == first->args[2];
+	return is_load(op) && barrier_of(op->args[2]) == barrier_of(first->args[2]);
 }
 
 static bool same_phase(const Op *first, const Op *op)
 {
-	return same_barrier(first, op) && same_value(first->args[3], op->args[3]);
+	return same_barrier(first, op) && same_value(first->args[2], op->args[2]) && same_value(first->args[3], op->args[3]);
 }
 
 /* The arrive that ends the loads of `first`'s phase, or NULL where it cannot announce them all: it must not move above a load
@@ -275,7 +315,7 @@ static Op *closing_arrive(const Op *first)
 {
 	for (Op *op = first->next; op; op = op->next) {
 		if (op->code == OP_ARRIVE && op->nargs == 2)
-			return op->args[0] == first->args[2] && same_value(first->args[3], op->args[1]) ? op : NULL;
+			return same_value(first->args[2], op->args[0]) && same_value(first->args[3], op->args[1]) ? op : NULL;
 		if (!arrive_passes(op) || (same_barrier(first, op) && (has_limit(op) || !same_phase(first, op))))
 			return NULL;
 	}
@@ -292,6 +332,7 @@ static void announce_in_arrive(Binder *b, Op *first, Op *arrive)
 		attr_set_int(b->t, op, "expect", 0);
 	}
 	tir_remove(arrive);
+	arrive->args[0] = first->args[2];
 	arrive->args[1] = first->args[3];
 	attr_set_int(b->t, arrive, "bytes", sum);
 	tir_insert_before(first, arrive);
@@ -309,19 +350,19 @@ static void set_bytes(Binder *b, Op *load)
 		attr_set_int(b->t, load, "expect", 1);
 }
 
-typedef struct FindArrive { const Value *bar; bool found; } FindArrive;
+typedef struct FindArrive { const Op *bar; bool found; } FindArrive;
 
 static bool find_arrive(Op *op, void *user)
 {
 	FindArrive *f = user;
-	f->found |= op->code == OP_ARRIVE && op->args[0] == f->bar;
+	f->found |= op->code == OP_ARRIVE && barrier_of(op->args[0]) == f->bar;
 	return op->code != OP_PARALLEL;
 }
 
 /* Whether the load's team arrives at its barrier behind it: in the same iteration of each loop around it, or behind that loop. */
 static bool arrive_follows(const Op *load)
 {
-	FindArrive f = { .bar = load->args[2] };
+	FindArrive f = { .bar = barrier_of(load->args[2]) };
 	const Op *team = tir_team(load);
 	for (const Op *at = load; at && at != team; at = at->parent->owner)
 		for (Op *op = at->next; op && !f.found; op = op->next) {
@@ -335,7 +376,7 @@ static bool arrive_follows(const Op *load)
 
 static void check_announced(Binder *b, const Op *load)
 {
-	const Op *bar = load->args[2]->def;
+	const Op *bar = barrier_of(load->args[2]);
 	if (arrive_follows(load))
 		return;
 	diag_error(b->t->diags, load->loc, E_BARRIER, "no `arrive(%s)` follows this %s: its bytes would be announced after the phase's arrival, or never",

@@ -81,7 +81,7 @@ static bool need_of(const Op *op, Need *n)
 			continue;
 		*n = needs[i];
 		bool at_barrier = op->nargs && (op->code == OP_ARRIVE || op->code == OP_SYNC || op->code == OP_SYNC_ARRIVE);
-		bool counted = at_barrier && !attr_get(op->args[0]->def, "from"); /* by hand, with count(n) */
+		bool counted = at_barrier && !attr_get(barrier_of(op->args[0]), "from"); /* by hand, with count(n) */
 		if (counted || of_warps(op))
 			n->most = BY_WARP;
 		if (op->code == OP_ARRIVE)

@@ -294,6 +294,11 @@ static TypeKind space_of(TypeKind k)
 	}
 }
 
+Op *barrier_of(const Value *v)
+{
+	return v->def->code == OP_PICK ? v->def->args[0]->def : v->def;
+}
+
 TileRef tile_ref(const Value *v)
 {
 	const Op *def = v->def;

@@ -168,6 +168,9 @@ typedef struct TileRef {
 } TileRef;
 TileRef tile_ref(const Value *v);
 
+/* The declaration of a barrier, or of the array that it is picked from. */
+Op *barrier_of(const Value *v);
+
 /* ---- walking ---- */
 
 typedef bool (*OpVisitor)(Op *op, void *user); /* false: do not enter its regions */

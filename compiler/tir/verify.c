@@ -605,6 +605,17 @@ static void check_barrier_use(Verifier *v, const Op *op)
 	}
 }
 
+static void check_pick(Verifier *v, const Op *op)
+{
+	const Op *array = op->args[0]->def;
+	bool barriers = array && (array->code == OP_MBARRIER || array->code == OP_BARRIER) && attr_int(array, "array", 0) > 0;
+	if (!barriers)
+		bad(v, op, "operand 0 is no array of barriers");
+	else if (!type_equal(op->result->type, op->args[0]->type))
+		bad(v, op, "the result is %s", type_text(v->t->arena, op->result->type));
+	need_int(v, op, 1);
+}
+
 static void check_debug(Verifier *v, const Op *op)
 {
 	for (int i = 0; i < op->nargs; i++)
@@ -623,6 +634,7 @@ static void check_op(Verifier *v, const Op *op)
 	case OP_TENSOR: case OP_SHARED: case OP_FRAG: case OP_VAR: case OP_MBARRIER: case OP_BARRIER: check_decl(v, op); break;
 	case OP_GRID: for (int i = 0; i < op->nargs; i++) need_int(v, op, i); break;
 	case OP_VIEW: check_view(v, op); break;
+	case OP_PICK: check_pick(v, op); break;
 	case OP_GET: case OP_SET: check_var(v, op); break;
 	case OP_LOAD: check_element(v, op, 0, op->result->type.dtype); break;
 	case OP_STORE: check_store(v, op); break;

@@ -190,10 +190,38 @@ static void test_told(void **state)
 	}
 }
 
+/* ---- arrays of barriers ---- */
+
+static void test_pairs(void **state)
+{
+	TileRun *r = *state;
+	enum { N = 5, TILE = S * S / 2 };
+	TestTensor x = tensor_new(r, TILERT_F32, 4, (int64_t[]){ 2, N, S, S / 2 }), y = tensor_new(r, TILERT_F32, 3, (int64_t[]){ 2, S, S / 2 });
+	TestTensor order = vector(r, TILERT_I32, 2 * N + 1);
+	double want[2 * TILE] = { 0 }, turns[2 * N + 1] = { 2 * N };
+	tensor_random(r, &x, -1, 1);
+	for (int k = 0; k < 2 * N * TILE; k++)
+		want[k / (N * TILE) * TILE + k % TILE] += x.value[k];
+	for (int k = 0; k < 2 * N; k++)
+		turns[k + 1] = k % 2;
+	order.value[0] = 0;
+	for (int k = 0; k < 2 * N; k++)
+		order.value[k + 1] = -1;
+	tensor_upload(&order);
+	tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("y", &y), arg_tensor("order", &order) };
+	run_launch(r, "pairs", args, 3);
+	tensor_compare(&y, want, 0, 1e-5);
+	tensor_compare(&order, turns, 0, 0);
+	tensor_free(&x);
+	tensor_free(&y);
+	tensor_free(&order);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers), cmocka_unit_test(test_minima), cmocka_unit_test(test_jumps), cmocka_unit_test(test_told),
+		cmocka_unit_test(test_pairs),
 	};
 	return cmocka_run_group_tests_name("language", tests, open_language, close_language);
 }
