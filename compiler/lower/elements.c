@@ -18,6 +18,7 @@ typedef struct Batch {
 	const Layout *layout;
 	int first, n;          /* registers first .. first + n */
 	V base_row, base_col;
+	V holder;              /* where elements have copies: in the thread that does what memory sees; else NULL */
 	Vec *vec;              /* by Value id - low_id, of values of the body */
 	unsigned low_id;
 } Batch;
@@ -454,13 +455,20 @@ static V atomic(Lower *L, const Access *a, V at, V v)
 	return LLVMBuildAtomicRMW(L->b, op, at, v, LLVMAtomicOrderingMonotonic, 0);
 }
 
+/* Where register r's element is written to memory; NULL: always. */
+static V write_mask(Batch *x, const Value *mask, int r)
+{
+	V m = mask ? element(x, mask, r) : NULL;
+	return m && x->holder ? LLVMBuildAnd(x->L->b, m, x->holder, "") : m ? m : x->holder;
+}
+
 static void emit_atomic(Batch *x, const Access *a)
 {
 	Lower *L = x->L;
 	Vec *e = a->op->result ? result_vec(x, a->op->result) : NULL;
 	for (int r = 0; r < x->n; r++) {
-		V slot = NULL, v = element(x, a->op->args[0], r), at = access_address(x, a, r);
-		if (!a->mask) {
+		V slot = NULL, v = element(x, a->op->args[0], r), at = access_address(x, a, r), mask = write_mask(x, a->mask, r);
+		if (!mask) {
 			V old = atomic(L, a, at, v);
 			if (e)
 				e->s[r] = old;
@@ -468,7 +476,7 @@ static void emit_atomic(Batch *x, const Access *a)
 		}
 		if (e)
 			slot = entry_alloca(L, type_of(L, a->dtype), "old");
-		Guard g = guard_begin(L, element(x, a->mask, r));
+		Guard g = guard_begin(L, mask);
 		V old = atomic(L, a, at, v);
 		if (slot)
 			LLVMBuildStore(L->b, old, slot);
@@ -484,17 +492,18 @@ static void emit_memory_store(Batch *x, const Access *a)
 	Run *runs = ARENA_ARRAY(L->arena, Run, x->n);
 	for (int r = 0; r < x->n;) {
 		int first = r, count = find_runs(x, a, &r, runs);
+		V mask = write_mask(x, a->mask, first);
 		Guard g = { 0 };
 		for (int i = 0; i < count; i++)
 			runs[i].value = store_value(x, a, a->op->args[0], runs[i].first, runs[i].n);
-		if (a->mask)
-			g = guard_begin(L, element(x, a->mask, first));
+		if (mask)
+			g = guard_begin(L, mask);
 		for (int i = 0; i < count; i++) {
 			unsigned bytes = dtype_bytes(a->dtype) * (unsigned)runs[i].n;
 			LLVMSetAlignment(LLVMBuildStore(L->b, runs[i].value, runs[i].at), bytes);
 			store_note(L, a, runs[i].at, bytes);
 		}
-		if (a->mask)
+		if (mask)
 			guard_end(L, g);
 	}
 }
@@ -520,12 +529,17 @@ static void emit_access(Batch *x, const Op *op)
 
 static void emit_print(Batch *x, const Op *op)
 {
+	Guard g = { 0 };
+	if (x->holder)
+		g = guard_begin(x->L, x->holder);
 	for (int r = 0; r < x->n; r++) {
 		V *args = ARENA_ARRAY(x->L->arena, V, op->nargs + 1);
 		for (int i = 0; i < op->nargs; i++)
 			args[i] = element(x, op->args[i], r);
 		lower_print(x->L, op, args);
 	}
+	if (x->holder)
+		guard_end(x->L, g);
 }
 
 static void emit_assert(Batch *x, const Op *op)
@@ -572,6 +586,31 @@ static void number_values(Batch *x)
 	x->vec = ARENA_ARRAY(x->L->arena, Vec, high - low + 1);
 }
 
+/* In the threads that hold the first copy of their elements; NULL where there are no others. */
+static V first_copy(Lower *L, const Layout *l)
+{
+	unsigned lanes = 0, warps = 0;
+	for (int b = 0; b < 5 + l->warp_bits; b++) {
+		Coord k = b < 5 ? l->lane[b] : l->warp[b - 5];
+		if (k.row == 0 && k.col == 0)
+			*(b < 5 ? &lanes : &warps) |= 1u << (b < 5 ? b : b - 5);
+	}
+	if (!lanes && !warps)
+		return NULL;
+	V bits = LLVMBuildAnd(L->b, L->team.lane, const_i32(L, lanes), "");
+	if (warps)
+		bits = LLVMBuildOr(L->b, bits, LLVMBuildAnd(L->b, L->team.warp, const_i32(L, warps), ""), "");
+	return LLVMBuildICmp(L->b, LLVMIntEQ, bits, const_i32(L, 0), "");
+}
+
+static bool sets_fragment(const Region *body)
+{
+	for (const Op *op = body->first; op; op = op->next)
+		if (op->code == OP_STORE && op->args[1]->type.kind == TY_FRAG)
+			return true;
+	return false;
+}
+
 void lower_parallel(Lower *L, const Op *op)
 {
 	const Attr *ext = attr_get(op, "extents");
@@ -586,28 +625,19 @@ void lower_parallel(Lower *L, const Op *op)
 	number_values(&x);
 	layout_base(L, x.layout, L->team.lane, warp_scope ? const_i32(L, 0) : L->team.warp, &x.base_row, &x.base_col);
 	int batch = (int)attr_int(op, "batch", 8);
-	/* Threads beyond the tile's elements would repeat stores: only the first of each replica works. */
+	/* Copies of an element run what sets fragments; the rest, and what memory sees, only the first of each. */
 	Guard g = { 0 };
-	V alone = NULL;
-	bool has_frag = false;
-	for (const Op *o = x.body->first; o; o = o->next)
-		for (int i = 0; i < o->nargs; i++)
-			has_frag |= o->args[i]->type.kind == TY_FRAG;
-	for (int b = 0; !has_frag && b < 5 + x.layout->warp_bits; b++) {
-		Coord k = b < 5 ? x.layout->lane[b] : x.layout->warp[b - 5];
-		if (k.row != 0 || k.col != 0)
-			continue;
-		V bit = LLVMBuildAnd(L->b, b < 5 ? L->team.lane : L->team.warp, const_i32(L, 1 << (b < 5 ? b : b - 5)), "");
-		V zero = LLVMBuildICmp(L->b, LLVMIntEQ, bit, const_i32(L, 0), "");
-		alone = alone ? LLVMBuildAnd(L->b, alone, zero, "") : zero;
-	}
-	if (alone)
-		g = guard_begin(L, alone);
+	V first = first_copy(L, x.layout);
+	bool all = sets_fragment(x.body);
+	if (all)
+		x.holder = first;
+	else if (first)
+		g = guard_begin(L, first);
 	for (x.first = 0; x.first < x.layout->nregs; x.first += x.n) {
 		x.n = x.layout->nregs - x.first < batch ? x.layout->nregs - x.first : batch;
 		emit_batch(&x);
 	}
-	if (alone)
+	if (first && !all)
 		guard_end(L, g);
 }
 

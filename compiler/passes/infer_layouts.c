@@ -297,6 +297,67 @@ static bool finish_shared(Op *op, void *user)
 	return true;
 }
 
+/* ---- what only one of an element's copies does ---- */
+
+static bool has_copies(const Layout *l)
+{
+	for (int b = 0; b < 5 + l->warp_bits; b++) {
+		Coord k = b < 5 ? l->lane[b] : l->warp[b - 5];
+		if (k.row == 0 && k.col == 0)
+			return true;
+	}
+	return false;
+}
+
+static const Op *object_of(const Op *access)
+{
+	return access->args[access->code == OP_LOAD ? 0 : 1]->def;
+}
+
+static bool writes(const Region *body, const Op *object)
+{
+	for (const Op *op = body->first; op; op = op->next)
+		if ((op->code == OP_STORE || op->code == OP_ATOMIC) && object_of(op) == object && op->args[1]->type.kind != TY_FRAG)
+			return true;
+	return false;
+}
+
+/* The access from which v has what one copy alone knows: an atomic's old value, or an element that the loop also writes. */
+static const Op *private_source(const Region *body, const Value *v)
+{
+	const Op *d = v->def;
+	if (!d || d->parent != body)
+		return NULL;
+	if (d->code == OP_ATOMIC || (d->code == OP_LOAD && writes(body, object_of(d))))
+		return d;
+	const Op *found = NULL;
+	for (int i = 0; i < d->nargs && !found; i++)
+		found = private_source(body, d->args[i]);
+	return found;
+}
+
+/* Memory is written by one of an element's copies; fragments by all of them, which must agree. */
+static void check_copies(Infer *in, const Op *loop, const Layout *l)
+{
+	const Region *body = loop->regions[0];
+	if (!has_copies(l))
+		return;
+	for (const Op *op = body->first; op; op = op->next) {
+		if (op->code != OP_STORE || op->args[1]->type.kind != TY_FRAG)
+			continue;
+		const Op *from = private_source(body, op->args[0]);
+		if (!from && attr_int(op, "masked", 0))
+			from = private_source(body, op->args[op->nargs - 1]);
+		if (!from)
+			continue;
+		diag_error(in->t->diags, op->loc, E_LAYOUT, "each element of `%s` has copies in several threads, and one of them alone writes `%s`: the others cannot know what it read",
+			object_name(object_of(op)), object_name(object_of(from)));
+		diag_note(in->t->diags, from->loc, "`%s` is read here", object_name(object_of(from)));
+		diag_help(in->t->diags, "read `%s` in one element loop and write it in another, with a sync between", object_name(object_of(from)));
+		in->failed = true;
+	}
+}
+
 /* Every layout must exist for its shape. */
 static bool check_layout(Op *op, void *user)
 {
@@ -316,22 +377,27 @@ static bool check_layout(Op *op, void *user)
 	} else {
 		return true;
 	}
-	if (!layout_from_text(in->t->arena, text, rank, shape, warps_of(op), &why)) {
+	const Layout *l = layout_from_text(in->t->arena, text, rank, shape, warps_of(op), &why);
+	if (!l) {
 		diag_error(in->t->diags, op->loc, E_LAYOUT, "layout %s does not fit: %s", text, why);
 		in->failed = true;
+	} else if (op->code == OP_PARALLEL) {
+		check_copies(in, op, l);
 	}
 	return true;
 }
 
 bool pass_infer_layouts(Tir *t)
 {
-	Infer in = { .t = t };
-	for (Op *k = t->first; k && !in.failed; k = k->next) {
+	bool ok = true;
+	for (Op *k = t->first; k; k = k->next) {
+		Infer in = { .t = t };
 		tir_walk(k->regions[0], mark_async_tile, t);
 		tir_walk(k->regions[0], finish_shared, t);
 		infer_kernel(&in, k);
 		if (!in.failed)
 			tir_walk(k->regions[0], check_layout, &in);
+		ok &= !in.failed;
 	}
-	return !in.failed;
+	return ok;
 }
