@@ -256,6 +256,8 @@ Ev element_load(Elab *E, Loc loc, const View *v);
 void element_store(Elab *E, Loc loc, const View *v, Ev x);
 Ev element_atomic(Elab *E, Loc loc, const View *v, Ev x, const char *rmw, bool want);
 bool check_writable(Elab *E, Loc loc, const View *v);
+/* Constant slices of a tensor lie in it; limited: the first is cut at run time. */
+bool slices_fit(Elab *E, Loc loc, const View *v, bool limited);
 bool same_shape(Elab *E, Loc loc, const char *what, const View *a, const View *b);
 Ev ev_tile(const View *v);
 

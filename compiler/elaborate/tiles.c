@@ -377,6 +377,23 @@ static int proper_extents(const View *v, int64_t *out)
 	return m;
 }
 
+bool slices_fit(Elab *E, Loc loc, const View *v, bool limited)
+{
+	for (int k = 0; k < v->rank && v->space == TY_TENSOR; k++) {
+		const ViewDim *d = &v->dim[k];
+		if (d->take <= 0)
+			continue;
+		if (!limited && d->extent >= 0 && d->start.kind == EV_CONST && (d->start.i < 0 || d->start.i + d->take > d->extent)) {
+			elab_error(E, loc, E_INDEX, "slice [%lld +: %lld] of '%s' does not fit %lld elements", (long long)d->start.i,
+				(long long)d->take, tile_name(v), (long long)d->extent);
+			diag_note(E->d, v->declared, "declared here");
+			return false;
+		}
+		limited = false;
+	}
+	return true;
+}
+
 bool same_shape(Elab *E, Loc loc, const char *what, const View *a, const View *b)
 {
 	int64_t x[TIR_MAX_RANK], y[TIR_MAX_RANK];

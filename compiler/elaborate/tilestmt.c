@@ -8,7 +8,7 @@ bool is_product(const Expr *e)
 
 void tile_fill(Elab *E, Loc loc, const View *dst, Ev x)
 {
-	if (x.kind == EV_ERROR || !check_writable(E, loc, dst) || !require_team_level(E, loc, "fill"))
+	if (x.kind == EV_ERROR || !check_writable(E, loc, dst) || !slices_fit(E, loc, dst, false) || !require_team_level(E, loc, "fill"))
 		return;
 	Value *v = ev_value(E, loc, ev_cast(E, loc, x, dst->dtype));
 	Value *args[2] = { view_value(E, loc, dst), v };
@@ -20,7 +20,7 @@ static void tile_copy(Elab *E, Loc loc, const View *src, const View *dst)
 {
 	if (!check_writable(E, loc, dst) || !require_team_level(E, loc, "a tile assignment"))
 		return;
-	if (!same_shape(E, loc, "this assignment", dst, src))
+	if (!same_shape(E, loc, "this assignment", dst, src) || !slices_fit(E, loc, dst, false) || !slices_fit(E, loc, src, false))
 		return;
 	Value *args[2] = { view_value(E, loc, src), view_value(E, loc, dst) };
 	if (args[0] && args[1])

@@ -100,7 +100,7 @@ static bool bulk_fits(Elab *E, const Call *c, const View *global, const View *sh
 static bool transfer_fits(Elab *E, const Call *c, const View *global, const View *shared)
 {
 	if (c->b->op == OP_BULK_LOAD || c->b->op == OP_BULK_STORE)
-		return bulk_fits(E, c, global, shared);
+		return bulk_fits(E, c, global, shared) && slices_fit(E, c->e->loc, global, false);
 	if (!same_shape(E, c->e->loc, c->b->name, c->arg[0].view, c->arg[1].view))
 		return false;
 	return same_type(E, c, c->arg[0].view, c->arg[1].view) && check_limit(E, c, global, shared);
@@ -111,7 +111,9 @@ static bool transfer_fits(Elab *E, const Call *c, const View *global, const View
 Ev bi_copy(Elab *E, const Call *c)
 {
 	const View *src = c->arg[0].view, *dst = c->arg[1].view;
-	bool ok = check_writable(E, c->loc[1], dst) && same_shape(E, c->e->loc, c->b->name, src, dst) && check_limit(E, c, src, dst);
+	bool limited = c->limit.kind != EV_VOID;
+	bool ok = check_writable(E, c->loc[1], dst) && same_shape(E, c->e->loc, c->b->name, src, dst) && check_limit(E, c, src, dst)
+		&& slices_fit(E, c->loc[0], src, limited) && slices_fit(E, c->loc[1], dst, limited);
 	if (ok && (c->b->op == OP_COPY || same_type(E, c, src, dst)))
 		transfer(E, c);
 	return ev_void();

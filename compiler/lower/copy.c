@@ -152,6 +152,61 @@ static Value *limit_mask(ElementCopy *c, const Op *op, const TileRef *g, Value *
 	return mask;
 }
 
+/* Some rows of a fragment whose layout has whole slices of rows: the loop goes over all of them, with a mask. */
+typedef struct RowPart { bool is; int64_t first, n, all; } RowPart;
+
+static RowPart row_part(Lower *L, const TileRef *f)
+{
+	if (!f || f->rank != 2 || f->trans || f->dims[0] <= 0 || strcmp(attr_text(f->object, "layout", ""), "mma") != 0)
+		return (RowPart){ 0 };
+	RowPart p = { true, 0, f->shape[0], f->object->result->type.shape[0] };
+	int64_t slice = warp_tile(f) ? 16 : 64, groups = warp_tile(f) ? 1 : L->team.warps / 4;
+	value_const_int(f->start[0], &p.first);
+	p.is = p.n < p.all && (groups > 1 || p.first % slice != 0 || p.n % slice != 0);
+	return p;
+}
+
+static Value *append_binary(ElementCopy *c, const Op *op, Opcode code, Value *a, int64_t b)
+{
+	Region *body = c->loop->regions[0];
+	Op *x = tir_op(c->t, code, op->loc, type_scalar(code == OP_CMP ? DT_BOOL : DT_I32), 2,
+		(Value *[]){ a, append_const(c->t, body, op->loc, b) });
+	tir_append(body, x);
+	return x->result;
+}
+
+/* first <= the fragment's row < first + n */
+static Value *part_mask(ElementCopy *c, const Op *op, const RowPart *p)
+{
+	Value *m[2] = { append_binary(c, op, OP_CMP, c->args[0], p->first), append_binary(c, op, OP_CMP, c->args[0], p->first + p->n) };
+	attr_set_text(c->t, m[0]->def, "pred", "ge");
+	attr_set_text(c->t, m[1]->def, "pred", "lt");
+	Op *both = tir_op(c->t, OP_AND, op->loc, type_scalar(DT_BOOL), 2, m);
+	tir_append(c->loop->regions[0], both);
+	return both->result;
+}
+
+/* Index operands of one of the copy's tiles: of the fragment with a row part all rows, of the other the part's. */
+static int tile_operands(ElementCopy *c, const Op *op, const TileRef *r, const RowPart *p, Value **out)
+{
+	TileRef whole = *r;
+	Value *args[2] = { c->args[0], c->args[1] };
+	if (p->is && r->space == TY_FRAG)
+		whole.start[0] = NULL;
+	else if (p->is)
+		args[0] = append_binary(c, op, OP_SUB, args[0], p->first);
+	return element_operands(c->t, c->loop->regions[0], op->loc, &whole, args, out);
+}
+
+static Value *both_masks(ElementCopy *c, const Op *op, Value *a, Value *b)
+{
+	if (!a || !b)
+		return a ? a : b;
+	Op *both = tir_op(c->t, OP_AND, op->loc, type_scalar(DT_BOOL), 2, (Value *[]){ a, b });
+	tir_append(c->loop->regions[0], both);
+	return both->result;
+}
+
 /* Copies by threads have one or two dimensions: views index the others away. */
 static bool element_copy(Lower *L, const Op *op, const TileRef *s, const TileRef *d, Value *scalar, Value *limit)
 {
@@ -166,30 +221,32 @@ static bool element_copy(Lower *L, const Op *op, const TileRef *s, const TileRef
 		if (shape[i] < 0 && s)
 			shape[i] = s->shape[i];
 	const TileRef *f = d->space == TY_FRAG ? d : s && s->space == TY_FRAG ? s : NULL;
-		int64_t rows = shape[0], step = attr_int(op, "rolled", rows);
+	RowPart part = row_part(L, f);
+	shape[0] = part.is ? part.all : shape[0];
+	int64_t rows = shape[0], step = part.is ? rows : attr_int(op, "rolled", rows);
 	shape[0] = step < rows && rows % step == 0 ? step : rows;
 	const char *layout = f ? attr_text(f->object, "layout", "?") : plain_layout(L, s ? s : d, d, rank, shape);
 	ElementCopy c = begin_loop(L, op, rank, shape, f && warp_tile(f), layout);
 	Region *body = c.loop->regions[0];
 	if (shape[0] < rows)
 		roll(&c, op, rows, step);
-	Value *ops[2 + TIR_MAX_RANK + 1], *mask = NULL;
+	Value *ops[2 + TIR_MAX_RANK + 1], *mask = NULL, *in_part = part.is ? part_mask(&c, op, &part) : NULL;
 	const TileRef *g = s && s->space == TY_TENSOR ? s : d->space == TY_TENSOR ? d : NULL;
 	Value *gidx[TIR_MAX_RANK];
 	if (limit && g) {
-		element_operands(c.t, body, op->loc, g, c.args, gidx);
+		tile_operands(&c, op, g, &part, gidx);
 		mask = limit_mask(&c, op, g, gidx, limit);
 	}
 	Value *v = scalar;
 	DType have = scalar ? scalar->type.dtype : s->dtype;
 	if (s) {
 		ops[0] = s->object->result;
-		int n = element_operands(c.t, body, op->loc, s, c.args, ops + 1);
-		bool masked = mask && s->space == TY_TENSOR;
-		if (masked)
-			ops[1 + n] = mask;
-		Op *ld = tir_op(c.t, OP_LOAD, op->loc, type_scalar(s->dtype), 1 + n + masked, ops);
-		if (masked)
+		int n = tile_operands(&c, op, s, &part, ops + 1);
+		Value *m = s->space == TY_FRAG ? NULL : both_masks(&c, op, s->space == TY_TENSOR ? mask : NULL, in_part);
+		if (m)
+			ops[1 + n] = m;
+		Op *ld = tir_op(c.t, OP_LOAD, op->loc, type_scalar(s->dtype), 1 + n + (m != NULL), ops);
+		if (m)
 			attr_set_int(c.t, ld, "masked", 1);
 		if (s->warp_scope)
 			attr_set_int(c.t, ld, "warp_scope", 1);
@@ -203,12 +260,12 @@ static bool element_copy(Lower *L, const Op *op, const TileRef *s, const TileRef
 	}
 	ops[0] = v;
 	ops[1] = d->object->result;
-	int n = element_operands(c.t, body, op->loc, d, c.args, ops + 2);
-	bool masked = mask && d->space == TY_TENSOR;
-	if (masked)
-		ops[2 + n] = mask;
-	Op *st = tir_op(c.t, OP_STORE, op->loc, type_none(), 2 + n + masked, ops);
-	if (masked)
+	int n = tile_operands(&c, op, d, &part, ops + 2);
+	Value *m = both_masks(&c, op, d->space == TY_TENSOR ? mask : NULL, in_part);
+	if (m)
+		ops[2 + n] = m;
+	Op *st = tir_op(c.t, OP_STORE, op->loc, type_none(), 2 + n + (m != NULL), ops);
+	if (m)
 		attr_set_int(c.t, st, "masked", 1);
 	if (d->warp_scope)
 		attr_set_int(c.t, st, "warp_scope", 1);
@@ -230,65 +287,120 @@ static void start_of(const TileRef *r, int64_t *row, int64_t *col)
 
 /* ---- ldmatrix, stmatrix ---- */
 
+/* What register reg holds, alone. */
+static V register_value(Lower *L, const Storage *s, int reg)
+{
+	DType d = s->object->result->type.dtype;
+	V at = frag_register(L, s, reg);
+	if (s->packed) {
+		V pair = LLVMBuildLoad2(L->b, LLVMVectorType(type_of(L, d), 2), at, "");
+		return LLVMBuildExtractElement(L->b, pair, const_i32(L, reg % 2), "");
+	}
+	V v = LLVMBuildLoad2(L->b, d == DT_BOOL ? L->i8 : type_of(L, d), at, "");
+	return d == DT_BOOL ? LLVMBuildTrunc(L->b, v, L->i1, "") : v;
+}
+
+/* Elements (row, col) and (row, col + 1) as 16-bit ones. */
 static V matrix_word(Lower *L, const Storage *s, DType want, int row, int col)
 {
 	int reg = layout_find_reg(s->layout, row, col);
 	DType have = s->object->result->type.dtype;
-	if (have == want)
+	if (have == want && s->packed)
 		return pair_to_word(L, LLVMBuildLoad2(L->b, LLVMVectorType(type_of(L, have), 2), frag_register(L, s, reg), ""));
-	V lo = LLVMBuildLoad2(L->b, L->f32, frag_register(L, s, reg), ""), hi = LLVMBuildLoad2(L->b, L->f32, frag_register(L, s, reg + 1), "");
-	return pair_to_word(L, narrow_pair(L, lo, hi, want));
+	V lo = register_value(L, s, reg), hi = register_value(L, s, reg + 1);
+	if (have == DT_F32 && dtype_is_float(want))
+		return pair_to_word(L, narrow_pair(L, lo, hi, want));
+	return pair_to_word(L, pack_pair(L, convert(L, lo, have, want), convert(L, hi, have, want), want));
 }
 
-/* The 8x8 matrices of a warp's 16 rows, 16 columns at a time; lane l gives row l%8 of matrix l/8. */
-static void matrix_copy(Lower *L, const TileRef *mem, const TileRef *f, bool load)
+static void set_matrix_word(Lower *L, const Storage *s, V word, int row, int col)
+{
+	DType d = s->object->result->type.dtype;
+	int reg = layout_find_reg(s->layout, row, col);
+	V pair = word_to_pair(L, word, d);
+	if (s->packed) {
+		LLVMBuildStore(L->b, pair, frag_register(L, s, reg));
+		return;
+	}
+	for (int i = 0; i < 2; i++)
+		LLVMBuildStore(L->b, LLVMBuildExtractElement(L->b, pair, const_i32(L, i), ""), frag_register(L, s, reg + i));
+}
+
+/* first <= row < end, for a row of a warp; NULL: always, as rows lo to hi are those of all warps. */
+static V rows_within(Lower *L, V row, int64_t lo, int64_t hi, int64_t first, int64_t end)
+{
+	if (first <= lo && hi < end)
+		return NULL;
+	V from = build_add(L, row, const_i32(L, -first));
+	return LLVMBuildICmp(L->b, LLVMIntULT, from, const_i32(L, end - first), "");
+}
+
+/* One step of a copy: which matrices of the warp, at which element of the view they lie. */
+typedef struct MatrixStep { V row, col; int frag_row, frag_col, count; } MatrixStep;
+
+/* The 8x8 matrices of 16 rows and 16 columns (8 where no more are left); lane l gives row l%8 of matrix l/8. */
+static void matrix_step(Lower *L, const TileRef *mem, const TileRef *f, const V *origin, const MatrixStep *x, bool load)
 {
 	Storage *s = storage_of(L, f->object);
-	bool warp = warp_tile(f), trans = mem->trans;
-	V origin[TIR_MAX_RANK], lane = L->team.lane;
+	V lane = L->team.lane, index[TIR_MAX_RANK], w[4], zero = const_i32(L, 0);
+	V l7 = LLVMBuildAnd(L->b, lane, const_i32(L, 7), "");
+	V m1 = LLVMBuildAnd(L->b, lane, const_i32(L, 8), "");
+	V m2 = x->count == 2 ? zero : LLVMBuildLShr(L->b, LLVMBuildAnd(L->b, lane, const_i32(L, 16), ""), const_i32(L, 1), "");
+	int R = mem->object_rank;
+	memcpy(index, origin, sizeof index);
+	V row = mem->trans ? build_add(L, build_add(L, x->col, l7), m2) : build_add(L, build_add(L, x->row, l7), m1);
+	V col = mem->trans ? build_add(L, x->row, m1) : build_add(L, x->col, m2);
+	index[R - 2] = build_add(L, origin[R - 2], row);
+	index[R - 1] = build_add(L, origin[R - 1], col);
+	V at = shared_address(L, mem->object, index);
+	if (load)
+		L->ops->ldmatrix(L, at, x->count, mem->trans, w);
+	for (int m = 0; m < x->count; m++) {
+		int row_of = x->frag_row + 8 * (m & 1), col_of = x->frag_col + 8 * (m >> 1);
+		if (load)
+			set_matrix_word(L, s, w[m], row_of, col_of);
+		else
+			w[m] = matrix_word(L, s, mem->dtype, row_of, col_of);
+	}
+	if (load)
+		return;
+	L->ops->stmatrix(L, at, x->count, mem->trans, w);
+	L->ops->shared_written(L, at, 16);
+}
+
+/* Rows of the fragment's slices, as far as they are in the view: a warp has 16 of each. */
+static void matrix_copy(Lower *L, const TileRef *mem, const TileRef *f, bool load)
+{
+	bool warp = warp_tile(f);
+	V origin[TIR_MAX_RANK], base = const_i32(L, 0);
 	view_origin(L, mem, origin);
 	int64_t r0, c0;
 	start_of(f, &r0, &c0);
+	bool part_of_team = f->warp_scope && !attr_int(f->object, "warp_scope", 0); /* .warp: 16 rows */
 	int rows = (int)f->shape[0], cols = (int)f->shape[1], tall = warp ? 16 : 64;
-	int groups = warp ? 1 : L->team.warps / 4, slices = rows / (tall * groups);
-	V base = const_i32(L, 0);
+	int all = part_of_team ? rows : (int)f->object->result->type.shape[0];
+	int groups = warp ? 1 : L->team.warps / 4, slices = all / (tall * groups);
 	if (!warp) {
 		V in_group = LLVMBuildAnd(L->b, L->team.warp, const_i32(L, 3), "");
 		base = build_mul_const(L, in_group, 16);
 		if (groups > 1)
 			base = build_add(L, base, build_mul_const(L, LLVMBuildLShr(L->b, L->team.warp, const_i32(L, 2), ""), 64 * slices));
 	}
-	V l7 = LLVMBuildAnd(L->b, lane, const_i32(L, 7), "");
-	V m1 = LLVMBuildShl(L->b, LLVMBuildAnd(L->b, LLVMBuildLShr(L->b, lane, const_i32(L, 3), ""), const_i32(L, 1), ""), const_i32(L, 3), "");
-	V m2 = LLVMBuildShl(L->b, LLVMBuildAnd(L->b, LLVMBuildLShr(L->b, lane, const_i32(L, 4), ""), const_i32(L, 1), ""), const_i32(L, 3), "");
-	int R = mem->object_rank;
-	for (int sl = 0; sl < slices; sl++)
+	for (int sl = 0; sl < slices; sl++) {
+		int64_t lo = tall * sl, hi = lo + tall * (1 + slices * (groups - 1)) - 1;
+		if (hi < r0 || r0 + rows <= lo)
+			continue;
+		V row = build_add(L, base, const_i32(L, lo)), mine = rows_within(L, row, lo, hi, r0, r0 + rows);
+		Guard g = { 0 };
+		if (mine)
+			g = guard_begin(L, mine);
 		for (int c = 0; c < cols; c += 16) {
-			bool half = c + 8 >= cols; /* 8 columns left: two matrices */
-			V i = build_add(L, base, const_i32(L, tall * sl)), j = const_i32(L, c);
-			V index[TIR_MAX_RANK];
-			memcpy(index, origin, sizeof index);
-			V hi = half ? const_i32(L, 0) : m2;
-			V row = trans ? build_add(L, build_add(L, j, l7), hi) : build_add(L, build_add(L, i, l7), m1);
-			V col = trans ? build_add(L, i, m1) : build_add(L, j, hi);
-			index[R - 2] = build_add(L, origin[R - 2], row);
-			index[R - 1] = build_add(L, origin[R - 1], col);
-			V at = shared_address(L, mem->object, index), w[4];
-			int count = half ? 2 : 4;
-			if (load)
-				L->ops->ldmatrix(L, at, count, trans, w);
-			for (int m = 0; m < count; m++) {
-				int fr = (int)r0 + tall * sl + 8 * (m & 1), fc = (int)c0 + c + 8 * (m >> 1);
-				if (load)
-					LLVMBuildStore(L->b, word_to_pair(L, w[m], f->dtype), frag_register(L, s, layout_find_reg(s->layout, fr, fc)));
-				else
-					w[m] = matrix_word(L, s, mem->dtype, fr, fc);
-			}
-			if (!load) {
-				L->ops->stmatrix(L, at, count, trans, w);
-				L->ops->shared_written(L, at, 16);
-			}
+			MatrixStep x = { build_add(L, row, const_i32(L, -r0)), const_i32(L, c), (int)lo, (int)c0 + c, c + 8 >= cols ? 2 : 4 };
+			matrix_step(L, mem, f, origin, &x, load);
 		}
+		if (mine)
+			guard_end(L, g);
+	}
 }
 
 /* start + extent <= limit on the view's first sliced axis. */

@@ -9,6 +9,7 @@ typedef struct SharedOperand {
 	V low;                /* (address & 0x3ffff) >> 4 of the view's first element */
 	unsigned swizzle;
 	int rows;             /* of a panel */
+	int column;           /* bytes from the start of the panel to the first element, where that is a constant */
 	int bytes;            /* of an element */
 	bool mn_major;
 	uint32_t hi, lo_const;
@@ -28,6 +29,44 @@ static V address_word(Lower *L, V pointer)
 	return LLVMBuildLShr(L->b, LLVMBuildAnd(L->b, a, const_i32(L, 0x3ffff), ""), const_i32(L, 4), "");
 }
 
+/* Where the view begins in its panel, in bytes, as far as it is known. */
+static int panel_column(const TileRef *r, int bytes, unsigned swizzle)
+{
+	int64_t c = 0;
+	if (r->start[r->object_rank - 1])
+		value_const_int(r->start[r->object_rank - 1], &c);
+	return (int)(c * bytes % swizzle);
+}
+
+static void fail_where(Lower *L, V cond, const char *text)
+{
+	Guard g = guard_begin(L, cond);
+	L->ops->fail(L, text);
+	guard_end(L, g);
+}
+
+/* Of a start that only the run knows: what check_products asks of constants.  `bytes` of a row are read in one piece. */
+static void check_start(Lower *L, const TileRef *r, V *index, int64_t bytes)
+{
+	const char *name = attr_text(r->object, "name", "tile");
+	V row = index[r->object_rank - 2], zero = const_i32(L, 0);
+	int64_t panel = swizzle_of(r->object);
+	V at = LLVMBuildURem(L->b, build_mul_const(L, index[r->object_rank - 1], dtype_bytes(r->dtype)), const_i32(L, panel), "");
+	fail_where(L, LLVMBuildICmp(L->b, LLVMIntNE, LLVMBuildAnd(L->b, row, const_i32(L, 7), ""), zero, ""),
+		arena_printf(L->arena, "a product reads `%s` from a row on that is no multiple of 8", name));
+	V crosses = LLVMBuildICmp(L->b, LLVMIntUGT, at, const_i32(L, panel > bytes ? panel - bytes : 0), "");
+	V odd = LLVMBuildICmp(L->b, LLVMIntNE, LLVMBuildAnd(L->b, at, const_i32(L, 15), ""), zero, "");
+	fail_where(L, LLVMBuildOr(L->b, crosses, odd, ""),
+		arena_printf(L->arena, "a product reads columns of `%s` that begin inside a panel of %lld and end in another, or begin at no multiple of %lld",
+			name, (long long)(panel / dtype_bytes(r->dtype)), (long long)(16 / dtype_bytes(r->dtype))));
+}
+
+static bool constant_start(const TileRef *r, int d)
+{
+	int64_t c;
+	return !r->start[d] || value_const_int(r->start[d], &c);
+}
+
 static bool shared_operand(Lower *L, const Op *op, const TileRef *r, bool mn_major, SharedOperand *o)
 {
 	V index[TIR_MAX_RANK];
@@ -41,6 +80,9 @@ static bool shared_operand(Lower *L, const Op *op, const TileRef *r, bool mn_maj
 		           attr_text(r->object, "name", "tile"));
 		return false;
 	}
+	if (L->ops->cpu && !(constant_start(r, r->object_rank - 1) && constant_start(r, r->object_rank - 2)))
+		check_start(L, r, index, r->shape[r->trans ? 0 : 1] * o->bytes);
+	o->column = panel_column(r, o->bytes, o->swizzle);
 	o->low = address_word(L, shared_address(L, r->object, index));
 	uint32_t mode = o->swizzle == 128 ? 1 : o->swizzle == 64 ? 2 : 3;
 	uint32_t sbo = 8 * o->swizzle >> 4, lbo = mn_major ? (uint32_t)o->rows * o->swizzle >> 4 : 1;
@@ -52,8 +94,8 @@ static bool shared_operand(Lower *L, const Op *op, const TileRef *r, bool mn_maj
 /* Low descriptor word at (mn, k) elements from the view's origin; both are multiples of what wgmma steps by. */
 static V descriptor(Lower *L, const SharedOperand *o, int mn, int k)
 {
-	int row = o->mn_major ? k : mn, col = (o->mn_major ? mn : k) * o->bytes, w = (int)o->swizzle;
-	int off = col / w * o->rows * w + row * w + col % w;
+	int row = o->mn_major ? k : mn, w = (int)o->swizzle, col = o->column + (o->mn_major ? mn : k) * o->bytes;
+	int off = col / w * o->rows * w + row * w + col % w - o->column;
 	return build_add(L, o->low, const_i32(L, (int64_t)o->lo_const + off / 16));
 }
 
@@ -96,9 +138,10 @@ static void lower_wgmma(Lower *L, const Op *op)
 	SharedOperand sa = { 0 }, sb;
 	if (!shared_operand(L, op, &b, !b.trans, &sb) || (!rs && !shared_operand(L, op, &a, a.trans, &sa)))
 		return;
-	if (!rs && groups > 1) { /* warpgroup g reads its own rows of A */
+	if (!rs && groups > 1) { /* warpgroup g reads its own rows of A: of what is stored transposed, whole panels */
 		V g = LLVMBuildLShr(L->b, L->team.warp, const_i32(L, 2), "");
-		sa.low = build_add(L, sa.low, build_mul_const(L, g, 64 * slices * (int)sa.swizzle / 16));
+		int step = 64 * slices * (a.trans ? sa.bytes * sa.rows : (int)sa.swizzle);
+		sa.low = build_add(L, sa.low, build_mul_const(L, g, step / 16));
 	}
 	int steps = K / kstep;
 	Words *regs = ARENA_ARRAY(L->arena, Words, slices * steps);

@@ -22,15 +22,6 @@ static Diags *diags(Checker *c)
 
 /* ---- strides, starts ---- */
 
-/* Bytes of a panel's rows; 0: the tile is linear. */
-static int64_t panel_bytes(const Op *tile)
-{
-	const char *layout = attr_text(tile, "layout", "linear");
-	if (strncmp(layout, "swizzle", 7) != 0)
-		return 0;
-	return strcmp(layout, "swizzle128") == 0 ? 128 : strcmp(layout, "swizzle64") == 0 ? 64 : 32;
-}
-
 /* The constant step of a dimension in elements; false when only the launch knows it. */
 static bool step_of(const Op *object, int i, int64_t *step)
 {
@@ -104,7 +95,7 @@ static bool product_residue(const Value *v, int64_t step, int64_t m, int64_t *r)
 static bool first_byte(const TileRef *s, int64_t m, int64_t *r)
 {
 	int last = s->object_rank - 1, bytes = (int)dtype_bytes(s->dtype);
-	int64_t panel = panel_bytes(s->object), step, part;
+	int64_t panel = swizzle_bytes(s->object), step, part;
 	*r = attr_int(s->object, "offset", 0);
 	for (int d = 0; d <= last; d++) {
 		if (!step_of(s->object, d, &step))
@@ -167,7 +158,7 @@ static void check_strides(Checker *c, const Op *op, const TileRef *g)
 static void check_box(Checker *c, const Op *op, const TileRef *g, const TileRef *s, const int64_t *box)
 {
 	int inner = g->object_rank - 1, rank = g->object_rank;
-	int64_t bytes = box[inner] * dtype_bytes(g->dtype), panel = panel_bytes(s->object);
+	int64_t bytes = box[inner] * dtype_bytes(g->dtype), panel = swizzle_bytes(s->object);
 	const char *name = object_name(g->object);
 	if (bytes % 16 != 0)
 		diag_error(diags(c), op->loc, E_TMA, "the inner rows of `%s` are %lld bytes; TMA needs a multiple of 16", name, (long long)bytes);
@@ -221,7 +212,7 @@ static bool whole_panels(const TileRef *s, int64_t columns)
 static void check_shared(Checker *c, const Op *op, const TileRef *s)
 {
 	const Type *ty = &s->object->result->type;
-	int64_t panel = panel_bytes(s->object), row = ty->shape[ty->rank - 1] * dtype_bytes(ty->dtype);
+	int64_t panel = swizzle_bytes(s->object), row = ty->shape[ty->rank - 1] * dtype_bytes(ty->dtype);
 	if (panel && ty->rank - (attr_int(s->object, "ring", 0) > 0) < 2) {
 		diag_error(diags(c), op->loc, E_TMA, "`%s` has one dimension, whose layout for TMA is linear", object_name(s->object));
 		return;
@@ -263,7 +254,7 @@ static void check_tma(Checker *c, const Op *op)
 static bool cuts_panels(const TileRef *r)
 {
 	const Type *ty = &r->object->result->type;
-	int64_t panel = r->space == TY_SHARED ? panel_bytes(r->object) : 0;
+	int64_t panel = r->space == TY_SHARED ? swizzle_bytes(r->object) : 0;
 	if (!panel || ty->rank < 2)
 		return false;
 	return r->dims[ty->rank - 1] != 0 || (ty->shape[ty->rank - 1] * dtype_bytes(ty->dtype) > panel && r->dims[ty->rank - 2] != 0);

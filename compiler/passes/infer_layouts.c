@@ -297,6 +297,28 @@ static bool finish_shared(Op *op, void *user)
 	return true;
 }
 
+/* A swizzled tile is panels of whole rows of its width, one after the other; each begins where the pattern does, after 8 rows. */
+static void check_swizzle(Infer *in, const Op *op)
+{
+	const Type *ty = &op->result->type;
+	int tile = ty->rank - (attr_int(op, "ring", 0) > 0);
+	int64_t width = swizzle_bytes(op), row = ty->shape[ty->rank - 1] * (int64_t)dtype_bytes(ty->dtype);
+	if (!width)
+		return;
+	if (tile < 2) {
+		diag_error(in->t->diags, op->loc, E_LAYOUT, "`%s` has layout swizzle%lld, but no rows to swizzle", object_name(op), (long long)width);
+		in->failed = true;
+	} else if (row % width != 0) {
+		diag_error(in->t->diags, op->loc, E_LAYOUT, "`%s` has layout swizzle%lld, but rows of %lld bytes, no multiple of %lld", object_name(op),
+			(long long)width, (long long)row, (long long)width);
+		in->failed = true;
+	} else if (ty->shape[ty->rank - 2] % 8 != 0 && (row > width || tile > 2)) {
+		diag_error(in->t->diags, op->loc, E_LAYOUT, "`%s` has layout swizzle%lld and several %s of %lld rows, no multiple of 8", object_name(op),
+			(long long)width, row > width ? "panels" : "planes", (long long)ty->shape[ty->rank - 2]);
+		in->failed = true;
+	}
+}
+
 /* ---- what only one of an element's copies does ---- */
 
 static bool has_copies(const Layout *l)
@@ -358,6 +380,29 @@ static void check_copies(Infer *in, const Op *loop, const Layout *l)
 	}
 }
 
+/* A thread has 2 of each 8 columns: parts that begin or end elsewhere are in other threads than what they are copied with. */
+static void check_part(Infer *in, const Op *op, const TileRef *r)
+{
+	int64_t first = 0;
+	if (r->space != TY_FRAG || r->object_rank != 2 || r->dims[1] <= 0 || strcmp(attr_text(r->object, "layout", ""), "mma") != 0)
+		return;
+	value_const_int(r->start[1], &first);
+	if (first % 8 == 0 && r->dims[1] % 8 == 0)
+		return;
+	diag_error(in->t->diags, op->loc, E_LAYOUT, "columns %lld to %lld of `%s`, which has layout mma: parts of it are multiples of 8 columns",
+		(long long)first, (long long)(first + r->dims[1] - 1), object_name(r->object));
+	diag_help(in->t->diags, "stage it through a shared tile, or select the columns in an element loop");
+	in->failed = true;
+}
+
+static void check_parts(Infer *in, const Op *op)
+{
+	for (int i = 0; i < 2; i++) {
+		TileRef r = tile_ref(op->args[i]);
+		check_part(in, op, &r);
+	}
+}
+
 /* Every layout must exist for its shape. */
 static bool check_layout(Op *op, void *user)
 {
@@ -375,6 +420,10 @@ static bool check_layout(Op *op, void *user)
 		for (int i = 0; i < rank; i++)
 			shape[i] = ext->list[i];
 	} else {
+		if (op->code == OP_SHARED)
+			check_swizzle(in, op);
+		if (op->code == OP_COPY)
+			check_parts(in, op);
 		return true;
 	}
 	const Layout *l = layout_from_text(in->t->arena, text, rank, shape, warps_of(op), &why);

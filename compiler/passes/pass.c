@@ -122,6 +122,14 @@ int64_t tile_bytes(const TileRef *r)
 	return n;
 }
 
+int64_t swizzle_bytes(const Op *shared)
+{
+	const char *layout = attr_text(shared, "layout", "linear");
+	if (strncmp(layout, "swizzle", 7) != 0)
+		return 0;
+	return strcmp(layout, "swizzle128") == 0 ? 128 : strcmp(layout, "swizzle64") == 0 ? 64 : 32;
+}
+
 const Op *shared_root(const Op *shared)
 {
 	while (shared->nargs)

@@ -35,6 +35,7 @@ bool pass_track_groups(Tir *t);
 bool pass_plan_shared(Tir *t);
 bool pass_check_transfers(Tir *t);
 bool pass_check_limits(Tir *t);
+bool pass_check_products(Tir *t);
 
 /* ---- shared by passes ---- */
 
@@ -42,6 +43,7 @@ bool pass_check_limits(Tir *t);
  * not of one warp counts. */
 bool mma_is_wgmma(const Op *mma);
 int64_t tile_bytes(const TileRef *r); /* -1 with a run-time extent */
+int64_t swizzle_bytes(const Op *shared); /* 0: linear */
 /* The tile whose storage a shared tile is in: itself unless declared `at`. */
 const Op *shared_root(const Op *shared);
 /* The name of an object as the source has it. */

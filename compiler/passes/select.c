@@ -32,18 +32,25 @@ static bool select_mma(Tir *t, Op *op)
 	return true;
 }
 
+static bool starts_at(const TileRef *r, int d, int64_t multiple)
+{
+	return !r->start[d] || value_divisor(NULL, r->start[d], -1) % multiple == 0;
+}
+
 /* 8 elements of a stored row are 16 contiguous bytes. */
 static bool matrix_rows(const TileRef *s)
 {
 	if (s->space != TY_SHARED || dtype_bits(s->dtype) != 16 || s->rank != 2)
 		return false;
 	const Type *ty = &s->object->result->type;
-	return ty->shape[ty->rank - 1] % 8 == 0;
+	return ty->shape[ty->rank - 1] % 8 == 0 && starts_at(s, ty->rank - 1, 8);
 }
 
+/* Whole matrices: a warp has 16 rows of each 64. */
 static bool matrix_frag(const TileRef *f)
 {
-	return f->space == TY_FRAG && f->rank == 2 && !f->trans && strcmp(layout_of(f), "mma") == 0;
+	return f->space == TY_FRAG && f->rank == 2 && !f->trans && strcmp(layout_of(f), "mma") == 0 && f->shape[0] % 16 == 0
+		&& f->shape[1] % 8 == 0 && starts_at(f, 0, 16) && starts_at(f, 1, 8);
 }
 
 static void select_copy(Tir *t, Op *op)

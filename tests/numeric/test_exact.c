@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <string.h>
 
 #include "tests/support/run_tile.h"
 
@@ -91,11 +92,149 @@ static void test_added_once_of_few(void **state)
 	tensor_free(&y);
 }
 
+/* d [m][n] = sum over k of a[i * ai + q * aq] b[q * bq + j * bj] */
+static void multiply(double *d, int m, int n, int k, const double *a, int ai, int aq, const double *b, int bq, int bj)
+{
+	for (int i = 0; i < m; i++)
+		for (int j = 0; j < n; j++) {
+			d[i * n + j] = 0;
+			for (int q = 0; q < k; q++)
+				d[i * n + j] += a[i * ai + q * aq] * b[q * bq + j * bj];
+		}
+}
+
+static void test_transposed_left(void **state)
+{
+	enum { K = 48, M = 256, N = 48 };
+	TileRun *r = *state;
+	TestTensor a = matrix(r, TILERT_BF16, K, M), b = matrix(r, TILERT_BF16, K, N), y = matrix(r, TILERT_F32, 128, N), z = matrix(r, TILERT_F32, M, N);
+	static double want_y[128 * N], want_z[M * N];
+	fill_integers(&a, 8);
+	fill_integers(&b, 8);
+	multiply(want_y, 128, N, K, a.value + 64, 1, M, b.value, N, 1);
+	multiply(want_z, M, N, K, a.value, 1, M, b.value, N, 1);
+	run_launch(r, "transposed_left", (tilert_arg[]){ arg_tensor("a", &a), arg_tensor("b", &b), arg_tensor("y", &y), arg_tensor("z", &z) }, 4);
+	tensor_compare(&y, want_y, 0, 0);
+	tensor_compare(&z, want_z, 0, 0);
+	free_all((TestTensor[]){ a, b, y, z }, 4);
+}
+
+static void test_parts(void **state)
+{
+	enum { A = 160, B = 128, N = 64 };
+	TileRun *r = *state;
+	TestTensor t[] = { matrix(r, TILERT_BF16, 128, A), matrix(r, TILERT_BF16, 192, B), matrix(r, TILERT_F32, N, N), matrix(r, TILERT_F32, N, N),
+		matrix(r, TILERT_F32, N, N) };
+	const double *a = t[0].value, *b = t[1].value;
+	static double y[N * N], z[N * N], u[N * N];
+	fill_integers(&t[0], 8);
+	fill_integers(&t[1], 8);
+	multiply(y, N, N, 96, a + 40 * A + 48, A, 1, b + 64, B, 1);
+	multiply(z, N, N, 64, a + 80, A, 1, b + 72 * B + 16, 1, B);
+	tilert_arg args[] = { arg_tensor("a", &t[0]), arg_tensor("b", &t[1]), arg_tensor("y", &t[2]), arg_tensor("z", &t[3]), arg_tensor("u", &t[4]),
+		arg_int("row", 48), arg_int("column", 96) };
+	multiply(u, N, N, 32, a + 48 * A + 96, A, 1, b + 56 * B + 64, B, 1);
+	run_launch(r, "parts", args, 7);
+	tensor_compare(&t[2], y, 0, 0);
+	tensor_compare(&t[3], z, 0, 0);
+	tensor_compare(&t[4], u, 0, 0);
+	free_all(t, 5);
+}
+
+/* The CPU device sees starts that the compiler could not. */
+static void test_parts_that_begin_wrong(void **state)
+{
+	static const struct { int row, column; const char *why; } cases[] = {
+		{ 4, 0, "`sa` from a row on that is no multiple of 8" },
+		{ 8, 48, "columns of `sa` that begin inside a panel of 64 and end in another" },
+		{ 8, 4, "begin at no multiple of 8" },
+	};
+	TileRun *r = *state;
+	if (!r->is_cpu)
+		skip();
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		TestTensor t[] = { matrix(r, TILERT_BF16, 128, 160), matrix(r, TILERT_BF16, 192, 128), matrix(r, TILERT_F32, 64, 64),
+			matrix(r, TILERT_F32, 64, 64), matrix(r, TILERT_F32, 64, 64) };
+		tilert_arg args[] = { arg_tensor("a", &t[0]), arg_tensor("b", &t[1]), arg_tensor("y", &t[2]), arg_tensor("z", &t[3]),
+			arg_tensor("u", &t[4]), arg_int("row", cases[i].row), arg_int("column", cases[i].column) };
+		fill_integers(&t[0], 8);
+		fill_integers(&t[1], 8);
+		assert_int_not_equal(run_try(r, "parts", args, 7), TILERT_OK);
+		if (!strstr(tilert_last_error(), cases[i].why))
+			fail_msg("'%s' is not in: %s", cases[i].why, tilert_last_error());
+		free_all(t, 5);
+	}
+}
+
+typedef struct NamedType { const char *name; tilert_dtype t; } NamedType;
+
+static void check_restored(NamedType from, NamedType to)
+{
+	enum { M = 64, N = 24 };
+	char e[16], s[16];
+	snprintf(e, sizeof e, "E=%s", from.name);
+	snprintf(s, sizeof s, "S=%s", to.name);
+	TileRun *r = run_open(TILE_SOURCE_DIR "/tests/numeric/restored.tile", e, s, NULL);
+	TestTensor x = matrix(r, from.t, M, N), y = matrix(r, to.t, M, N), z = matrix(r, to.t, N, M);
+	double transposed[M * N];
+	for (int k = 0; k < M * N; k++)
+		x.value[k] = (k * 37 + k / N) % 100;
+	tensor_upload(&x);
+	for (int k = 0; k < M * N; k++)
+		transposed[k % N * M + k / N] = x.value[k];
+	run_launch(r, "restored", (tilert_arg[]){ arg_tensor("x", &x), arg_tensor("y", &y), arg_tensor("z", &z) }, 3);
+	tensor_compare(&y, x.value, 0, 0);
+	tensor_compare(&z, transposed, 0, 0);
+	free_all((TestTensor[]){ x, y, z }, 3);
+	run_close(r);
+}
+
+static void test_restored(void **state)
+{
+	static const NamedType from[] = { { "i8", TILERT_I8 }, { "u8", TILERT_U8 }, { "i16", TILERT_I16 }, { "u16", TILERT_U16 }, { "i32", TILERT_I32 },
+		{ "i64", TILERT_I64 }, { "f16", TILERT_F16 }, { "bf16", TILERT_BF16 }, { "f32", TILERT_F32 } };
+	static const NamedType to[] = { { "bf16", TILERT_BF16 }, { "f16", TILERT_F16 }, { "i16", TILERT_I16 } };
+	(void)state;
+	for (size_t i = 0; i < sizeof from / sizeof from[0]; i++)
+		check_restored(from[i], to[i % 3]);
+	for (size_t i = 0; i < 3; i++) {
+		check_restored(from[6], to[i]);
+		check_restored(from[8], to[i]);
+	}
+}
+
+static void test_rows(void **state)
+{
+	enum { M = 128, N = 40 };
+	TileRun *r = *state;
+	TestTensor x = matrix(r, TILERT_BF16, M, N), y = matrix(r, TILERT_BF16, M, N), z = matrix(r, TILERT_F32, M, N), v = matrix(r, TILERT_BF16, M, N);
+	static double want_y[M * N], want_z[M * N], want_v[M * N];
+	fill_integers(&x, 50);
+	for (int i = 0; i < M; i++)
+		for (int j = 0; j < N; j++) {
+			const double *p = x.value + j;
+			int k = i * N + j;
+			want_y[k] = i >= 64 ? p[(i - 64) * N] : i >= 16 && i < 48 ? p[(i + 64) * N] : 9;
+			want_z[k] = i >= 100 && i < 121 ? p[(i - 97) * N] : i < 8 && j >= 24 ? p[(i + 60) * N - 16] : 5;
+			want_v[k] = i >= 62 && i < 67 ? p[(i - 61) * N] : i >= 64 && i < 112 ? p[(i - 64) * N] : 9;
+		}
+	run_launch(r, "rows", (tilert_arg[]){ arg_tensor("x", &x), arg_tensor("y", &y), arg_tensor("z", &z), arg_tensor("v", &v) }, 4);
+	tensor_compare(&y, want_y, 0, 0);
+	tensor_compare(&z, want_z, 0, 0);
+	tensor_compare(&v, want_v, 0, 0);
+	free_all((TestTensor[]){ x, y, z, v }, 4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_added_once),
 		cmocka_unit_test(test_added_once_of_few),
+		cmocka_unit_test(test_transposed_left),
+		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_parts_that_begin_wrong),
+		cmocka_unit_test(test_restored),
+		cmocka_unit_test(test_rows),
 	};
 	return cmocka_run_group_tests(tests, open_exact, close_exact);
 }

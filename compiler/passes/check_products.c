@@ -1,0 +1,190 @@
+/* check_products - needs: {layout} of shared tiles, {inst} of products.
+ * Establishes: products have shapes, types and operands that their instructions
+ * can read.  Changes nothing. */
+#include "compiler/passes/pass.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+typedef struct Checker {
+	Tir *t;
+	bool ok;
+} Checker;
+
+typedef struct Product {
+	TileRef d, a, b;
+	int64_t m, n, k;
+	DType dtype;
+} Product;
+
+__attribute__((format(printf, 4, 5)))
+static void product_error(Checker *c, const Op *op, DiagCode code, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	const char *text = arena_vprintf(c->t->arena, fmt, ap);
+	va_end(ap);
+	diag_error(c->t->diags, op->loc, code, "%s", text);
+	c->ok = false;
+}
+
+__attribute__((format(printf, 2, 3)))
+static void product_help(Checker *c, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	diag_help(c->t->diags, "%s", arena_vprintf(c->t->arena, fmt, ap));
+	va_end(ap);
+}
+
+static void check_types(Checker *c, const Op *op, const Product *p, DiagCode code)
+{
+	bool known = p->dtype == DT_BF16 || p->dtype == DT_F16 || p->dtype == DT_TF32;
+	int64_t step = p->dtype == DT_TF32 ? 8 : 16;
+	if (p->a.dtype != p->b.dtype || !known || p->d.dtype != DT_F32)
+		product_error(c, op, code, "%s @ %s into %s: the operands are both bf16, f16 or tf32, the result f32", dtype_name(p->a.dtype),
+			dtype_name(p->b.dtype), dtype_name(p->d.dtype));
+	else if (p->k % step != 0)
+		product_error(c, op, code, "K is %lld, not a multiple of %lld as %s needs", (long long)p->k, (long long)step, dtype_name(p->dtype));
+	if (p->n % 8 != 0)
+		product_error(c, op, code, "N is %lld, not a multiple of 8", (long long)p->n);
+}
+
+static void check_wgmma_operands(Checker *c, const Op *op, const Product *p)
+{
+	if (p->b.space != TY_SHARED)
+		product_error(c, op, E_WGMMA_SHAPE, "the right operand `%s` is not in shared memory", object_name(p->b.object));
+	if (p->a.space == TY_FRAG && p->a.trans)
+		product_error(c, op, E_WGMMA_SHAPE, "the left operand `%s` is transposed but in registers", object_name(p->a.object));
+	if (p->a.space == TY_FRAG && dtype_bits(p->a.dtype) != 16)
+		product_error(c, op, E_WGMMA_SHAPE, "the left operand `%s` in registers is %s, not of 16 bits", object_name(p->a.object),
+			dtype_name(p->a.dtype));
+	if (p->dtype == DT_TF32 && p->b.space == TY_SHARED && !p->b.trans)
+		product_error(c, op, E_WGMMA_SHAPE, "tf32 needs the right operand stored [N][K] and `.T`");
+	if (p->dtype == DT_TF32 && p->a.trans)
+		product_error(c, op, E_WGMMA_SHAPE, "tf32 needs the left operand stored [M][K]");
+}
+
+static void check_wgmma(Checker *c, const Op *op, const Product *p)
+{
+	const Op *team = tir_team(op);
+	int warps = team_warps(team);
+	if (warps < 4 || warps % 4 != 0 || attr_int(team, "first_warp", 0) % 4 != 0) {
+		product_error(c, op, E_WGMMA_SHAPE, "a warpgroup product by a team of %d warps; it needs whole warpgroups", warps);
+		return;
+	}
+	if (p->m % (16 * warps) != 0)
+		product_error(c, op, E_WGMMA_SHAPE, "M is %lld, not a multiple of %d (64 rows for each of %d warpgroups)", (long long)p->m, 16 * warps, warps / 4);
+	check_types(c, op, p, E_WGMMA_SHAPE);
+	check_wgmma_operands(c, op, p);
+}
+
+static void check_mma_sync(Checker *c, const Op *op, const Product *p)
+{
+	if (p->m != 16)
+		product_error(c, op, E_MMA_SHAPE, "M is %lld; a warp's product has 16 rows", (long long)p->m);
+	if (p->a.space != TY_FRAG || p->b.space != TY_FRAG || !p->a.warp_scope || !p->b.warp_scope)
+		product_error(c, op, E_MMA_SHAPE, "the operands of a warp's product are warp fragments");
+	if (p->a.trans)
+		product_error(c, op, E_MMA_SHAPE, "the left operand `%s` is transposed", object_name(p->a.object));
+	check_types(c, op, p, E_MMA_SHAPE);
+}
+
+static int64_t start_of(const TileRef *r, int d)
+{
+	int64_t start = 0;
+	if (r->start[d])
+		value_const_int(r->start[d], &start);
+	return start;
+}
+
+/* Parts of fragments are whole blocks of the `mma` layout: 8 columns, and 8 rows of a warp or all rows of warpgroups. */
+static void check_part(Checker *c, const Op *op, const TileRef *r)
+{
+	if (r->space != TY_FRAG || r->object_rank != 2)
+		return;
+	bool wgmma = mma_is_wgmma(op);
+	DiagCode code = wgmma ? E_WGMMA_SHAPE : E_MMA_SHAPE;
+	if (start_of(r, 1) % 8 != 0)
+		product_error(c, op, code, "the part of `%s` starts at column %lld, not at a multiple of 8", object_name(r->object), (long long)start_of(r, 1));
+	if (wgmma && r->dims[0] > 0 && r->dims[0] != r->object->result->type.shape[0])
+		product_error(c, op, code, "%lld rows of `%s`; a warpgroup's product takes all of a fragment", (long long)r->dims[0], object_name(r->object));
+	if (!wgmma && start_of(r, 0) % 8 != 0)
+		product_error(c, op, code, "the part of `%s` starts at row %lld, not at a multiple of 8", object_name(r->object), (long long)start_of(r, 0));
+}
+
+/* ---- operands in shared memory ---- */
+
+static bool constant_start(const TileRef *r, int d, int64_t *start)
+{
+	*start = 0;
+	return !r->start[d] || value_const_int(r->start[d], start);
+}
+
+/* Where a constant start in a panel's rows is wrong: panels are what descriptors step through, and a step of K or of 64 rows of M, or
+ * the whole of N, must not begin in one and end in the next.  `columns` are those that one such piece takes. */
+static void check_columns(Checker *c, const Op *op, const TileRef *r, int64_t start, int64_t columns, bool steps)
+{
+	int64_t bytes = dtype_bytes(r->dtype), panel = swizzle_bytes(r->object), in = start * bytes % panel, step = 32;
+	const char *name = object_name(r->object);
+	if (in * 8 % 128 != 0) {
+		product_error(c, op, E_WGMMA_SHAPE, "`%s` is read from column %lld on; wgmma reads from multiples of %lld", name, (long long)start,
+			(long long)(16 / bytes));
+		return;
+	}
+	if (in == 0 || in + columns * bytes <= panel || (steps && in % step == 0))
+		return;
+	product_error(c, op, E_WGMMA_SHAPE, "columns %lld to %lld of `%s` begin inside a panel of %lld columns and end in another", (long long)start,
+		(long long)(start + columns - 1), name, (long long)(panel / bytes));
+	product_help(c, "wgmma reads from a multiple of %lld columns here", (long long)((steps ? step : panel) / bytes));
+}
+
+/* `along`: the view's dimension, 0 or 1, that is K. */
+static void check_shared_operand(Checker *c, const Op *op, const TileRef *r, int along)
+{
+	int R = r->object_rank;
+	int64_t row, col;
+	if (r->space != TY_SHARED || r->rank != 2 || R < 2 || !swizzle_bytes(r->object) || r->dims[R - 1] < 0 || r->dims[R - 2] < 0)
+		return;
+	bool k_major = (along == 1) != r->trans;
+	if (constant_start(r, R - 2, &row) && row % 8 != 0)
+		product_error(c, op, E_WGMMA_SHAPE, "`%s` is read from row %lld on; wgmma reads from multiples of 8", object_name(r->object), (long long)row);
+	if (constant_start(r, R - 1, &col))
+		check_columns(c, op, r, col, r->shape[r->trans ? 0 : 1], k_major);
+}
+
+/* ---- products ---- */
+
+static void check_product(Checker *c, const Op *op)
+{
+	Product p = { .d = tile_ref(op->args[0]), .a = tile_ref(op->args[1]), .b = tile_ref(op->args[2]) };
+	p.m = p.d.shape[0];
+	p.n = p.d.shape[1];
+	p.k = p.a.shape[1];
+	p.dtype = p.a.dtype;
+	const TileRef *operands[] = { &p.d, &p.a, &p.b };
+	for (int i = 0; i < 3; i++)
+		check_part(c, op, operands[i]);
+	if (mma_is_wgmma(op)) {
+		check_wgmma(c, op, &p);
+		check_shared_operand(c, op, &p.a, 1);
+		check_shared_operand(c, op, &p.b, 0);
+	} else {
+		check_mma_sync(c, op, &p);
+	}
+}
+
+static bool visit(Op *op, void *user)
+{
+	if (op->code == OP_MMA)
+		check_product(user, op);
+	return op->code != OP_PARALLEL;
+}
+
+bool pass_check_products(Tir *t)
+{
+	Checker c = { t, true };
+	for (Op *k = t->first; k; k = k->next)
+		tir_walk(k->regions[0], visit, &c);
+	return c.ok;
+}
