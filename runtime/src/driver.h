@@ -4,8 +4,6 @@
 
 #include <stdbool.h>
 
-#include <stdbool.h>
-
 #include "runtime/src/cuda_api.h"
 #include "tilert/tilert.h"
 
@@ -14,9 +12,6 @@ tilert_status rt_driver_get(const CudaApi **out);
 
 /* TILERT_OK for CUDA_SUCCESS; else the failure with `call` and the driver's name for it. */
 tilert_status rt_driver_check(const CudaApi *cu, CUresult r, const char *call);
-
-/* Whether the error is that of a kernel before, which every call on its context has from then on. */
-bool rt_driver_lost(CUresult r);
 
 /* Whether a kernel before has ended in this error, which every call on its context has from then on. */
 bool rt_driver_lost(CUresult r);
