@@ -103,6 +103,8 @@ static void put_map(Writer *w, const TensorMap *m)
 	buffer_put(w->meta, " box");
 	for (int i = 0; i < m->rank; i++)
 		buffer_put(w->meta, " %u", m->dim[i].box);
+	if (m->limited)
+		buffer_put(w->meta, " limited %d", m->limited);
 	buffer_put(w->meta, "\n");
 }
 

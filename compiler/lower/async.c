@@ -1,17 +1,18 @@
 /* async.c - TMA and bulk copies, mbarriers, named barriers, fences. */
 #include "compiler/lower/context.h"
+#include "runtime/cpu/cpu_abi.h"
 
 #include <string.h>
 
 static V first_thread(Lower *L) { return LLVMBuildICmp(L->b, LLVMIntEQ, L->team.thread, const_i32(L, 0), ""); }
 
-static V use_number(Lower *L, const Value *v) { return convert(L, value_of(L, v), v->type.dtype, DT_I32); }
+static V to_i32(Lower *L, const Value *v) { return convert(L, value_of(L, v), v->type.dtype, DT_I32); }
 
 /* On the CPU device the element exists: another barrier would be next to it. */
 static V element_number(Lower *L, const Value *picked)
 {
 	const Op *pick = picked->def, *array = barrier_of(picked);
-	V i = use_number(L, pick->args[1]);
+	V i = to_i32(L, pick->args[1]);
 	int64_t n = attr_int(array, "array", 1), known;
 	if (!L->ops->cpu || value_const_int(pick->args[1], &known))
 		return i;
@@ -43,7 +44,7 @@ static V slot_address(Lower *L, const Value *v, V slot)
 
 static V use_address(Lower *L, const Value *v, const Value *use)
 {
-	return slot_address(L, v, slot_of(L, barrier_of(v), use_number(L, use)));
+	return slot_address(L, v, slot_of(L, barrier_of(v), to_i32(L, use)));
 }
 
 static V parity_of(Lower *L, const Op *bar, V use)
@@ -70,7 +71,7 @@ static void lower_arrive(Lower *L, const Op *op)
 		L->ops->syncwarp(L);
 	Guard g = guard_begin(L, alone || announces ? LLVMBuildICmp(L->b, LLVMIntEQ, L->team.lane, const_i32(L, 0), "") : L->ops->one_lane(L));
 	if (op->nargs > 2) {
-		L->ops->mbar_arrive_at(L, at, use_number(L, op->args[2]));
+		L->ops->mbar_arrive_at(L, at, to_i32(L, op->args[2]));
 	} else if (announces) {
 		V b = LLVMBuildSelect(L->b, first_thread(L), const_i32(L, bytes), const_i32(L, 0), "");
 		L->ops->mbar_arrive(L, at, b);
@@ -83,7 +84,7 @@ static void lower_arrive(Lower *L, const Op *op)
 static void lower_wait(Lower *L, const Op *op)
 {
 	const Op *bar = barrier_of(op->args[0]);
-	V use = use_number(L, op->args[1]);
+	V use = to_i32(L, op->args[1]);
 	V at = slot_address(L, op->args[0], slot_of(L, bar, use)), parity = parity_of(L, bar, use);
 	int64_t c;
 	bool known = value_const_int(op->args[1], &c);
@@ -111,19 +112,33 @@ static V view_address(Lower *L, const TileRef *r, int extra_col)
 	return box_address(L, r->object, index);
 }
 
-static int tma_coords(Lower *L, const TensorMap *m, const TileRef *g, int col, V *coord)
+static V either_of(Lower *L, LLVMIntPredicate p, V a, V b) { return LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, p, a, b, ""), a, b, ""); }
+
+/* The map's last dimension is the limited one once more, and the map begins one tensor less a row below the tensor: with coordinates
+ * row - end + extent and end - 1, rows from `end` on are outside of the first and no rows at all (end 0) outside of the second. */
+static void limit_coords(Lower *L, const TileRef *g, int d, const Value *limit, V *row, V *last)
+{
+	V zero = const_i32(L, 0), extent = to_i32(L, g->object->args[d]), start = *row;
+	V end = either_of(L, LLVMIntSGT, either_of(L, LLVMIntSLT, to_i32(L, limit), extent), zero); /* wild coordinates are illegal */
+	/* Above the tensor a box is cut by the tensor's begin, which only coordinates without a limit say. */
+	V after = either_of(L, LLVMIntSLT, build_add(L, start, const_i32(L, g->dims[d])), extent);
+	V above = LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, LLVMIntSLT, end, after, ""), const_i32(L, TILE_CPU_BOTH_CUT + 1), extent, "");
+	end = LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, LLVMIntSLT, start, zero, ""), above, end, "");
+	*row = build_add(L, start, LLVMBuildSub(L->b, extent, end, ""));
+	*last = LLVMBuildSub(L->b, end, const_i32(L, 1), "");
+}
+
+static int tma_coords(Lower *L, const TensorMap *m, const TileRef *g, const Value *limit, int col, V *coord)
 {
 	int n = 0;
-	for (int d = g->object_rank - 1; d >= 0; d--) {
-		V v = const_i32(L, 0);
-		if (g->start[d])
-			v = convert(L, value_of(L, g->start[d]), g->start[d]->type.dtype, DT_I32);
-		if (n == 0 && col)
-			v = build_add(L, v, const_i32(L, col));
-		coord[n++] = v;
-	}
+	for (int d = g->object_rank - 1; d >= 0; d--)
+		coord[n++] = g->start[d] ? to_i32(L, g->start[d]) : const_i32(L, 0);
+	if (col)
+		coord[0] = build_add(L, coord[0], const_i32(L, col));
 	if (m->panels)
 		coord[n++] = const_i32(L, 0);
+	if (m->limited)
+		limit_coords(L, g, first_slice(g), limit, &coord[m->limited], &coord[n++]);
 	return n;
 }
 
@@ -149,23 +164,9 @@ static void each_box(Lower *L, const Op *op, const TileRef *g, const TileRef *s,
 	int cols = (int)s->shape[s->rank - 1], step = m->panels ? cols : (int)m->dim[0].box;
 	for (int c = 0; c < cols; c += step) {
 		V coord[6];
-		int rank = tma_coords(L, m, g, c, coord);
+		int rank = tma_coords(L, m, g, tma_limit(op), c, coord);
 		emit(L, op, L->map_pointer[k], rank, view_address(L, s, c), coord, bar);
 	}
-}
-
-enum { TAIL_ROWS = 2 }; /* copied at a time: roles that issue TMA have few registers */
-
-/* The ragged tail of a load or store: the team's threads copy elements. */
-static void tail_copy(Lower *L, const Op *op, Value *src, Value *dst, Value *limit)
-{
-	Tir *t = (Tir *)L->tir;
-	Op *copy = tir_op(t, OP_COPY, op->loc, type_none(), 3, (Value *[]){ src, dst, limit });
-	copy->parent = op->parent;
-	attr_set_text(t, copy, "inst", "vector");
-	attr_set_int(t, copy, "clip", 1);
-	attr_set_int(t, copy, "rolled", TAIL_ROWS);
-	copy_elements(L, copy);
 }
 
 static void lower_tma_load(Lower *L, const Op *op)
@@ -178,42 +179,20 @@ static void lower_tma_load(Lower *L, const Op *op)
 		for (int i = 0; i < s.rank; i++)
 			bytes *= s.shape[i];
 	}
-	Value *limit = op->nargs > 4 ? op->args[4] : NULL;
-	Either full = { 0 };
-	if (limit)
-		full = either_begin(L, within_limit(L, &g, limit));
 	Guard one = guard_begin(L, first_thread(L));
 	if (attr_int(op, "expect", 1))
 		L->ops->mbar_expect(L, at, const_i32(L, bytes));
 	each_box(L, op, &g, &s, at, load_box);
 	guard_end(L, one);
-	if (!limit)
-		return;
-	either_else(L, full);
-	tail_copy(L, op, op->args[0], op->args[1], limit);
-	L->ops->fence_async(L);
-	either_end(L, full);
 }
 
 static void lower_tma_store(Lower *L, const Op *op)
 {
 	TileRef s = tile_ref(op->args[0]), g = tile_ref(op->args[1]);
-	Value *limit = op->nargs > 2 ? op->args[2] : NULL;
-	Either full = { 0 };
-	if (limit)
-		full = either_begin(L, within_limit(L, &g, limit));
 	Guard one = guard_begin(L, first_thread(L));
 	each_box(L, op, &g, &s, NULL, store_box);
 	L->ops->bulk_commit(L);
 	guard_end(L, one);
-	if (!limit)
-		return;
-	either_else(L, full);
-	tail_copy(L, op, op->args[0], op->args[1], limit);
-	one = guard_begin(L, first_thread(L)); /* store_wait counts a group for it, too */
-	L->ops->bulk_commit(L);
-	guard_end(L, one);
-	either_end(L, full);
 }
 
 static V global_view_address(Lower *L, const TileRef *g)
@@ -271,8 +250,8 @@ void lower_async(Lower *L, const Op *op)
 	case OP_ARRIVE: lower_arrive(L, op); break;
 	case OP_WAIT: lower_wait(L, op); break;
 	case OP_WAIT_PARITY: {
-		V at = slot_address(L, op->args[0], use_number(L, op->args[1]));
-		L->ops->mbar_wait(L, at, use_number(L, op->args[2]), attr_int(barrier_of(op->args[0]), "peers", 0));
+		V at = slot_address(L, op->args[0], to_i32(L, op->args[1]));
+		L->ops->mbar_wait(L, at, to_i32(L, op->args[2]), attr_int(barrier_of(op->args[0]), "peers", 0));
 		break;
 	}
 	case OP_TMA_LOAD: lower_tma_load(L, op); break;

@@ -40,7 +40,6 @@ typedef struct ElementCopy {
 	Tir *t;
 	Op *loop;
 	Value *args[2];
-	Region *passes; /* the program where the loop is run several times, else NULL */
 } ElementCopy;
 
 static ElementCopy begin_loop(Lower *L, const Op *op, int rank, const int64_t *shape, bool warp_scope, const char *layout)
@@ -59,29 +58,6 @@ static ElementCopy begin_loop(Lower *L, const Op *op, int rank, const int64_t *s
 	return c;
 }
 
-static Value *append_const(Tir *t, Region *r, Loc loc, int64_t v)
-{
-	Op *c = tir_op(t, OP_CONST, loc, type_scalar(DT_I32), 0, NULL);
-	attr_set_int(t, c, "value", v);
-	tir_append(r, c);
-	return c->result;
-}
-
-/* The loop becomes the body of a run-time loop over `rows`, `step` at a time: little code and few registers. */
-static void roll(ElementCopy *c, const Op *op, int64_t rows, int64_t step)
-{
-	Op *program = tir_op(c->t, OP_ONCE, op->loc, type_none(), 0, NULL); /* holds the region, is not run */
-	c->passes = tir_region(c->t, program, 0);
-	Value *bounds[3] = { append_const(c->t, c->passes, op->loc, 0), append_const(c->t, c->passes, op->loc, rows),
-		append_const(c->t, c->passes, op->loc, step) };
-	Op *outer = tir_op(c->t, OP_FOR, op->loc, type_none(), 3, bounds);
-	tir_append(c->passes, outer);
-	Region *body = tir_region(c->t, outer, 0);
-	Value *row = tir_region_arg(c->t, body, type_scalar(DT_I32), NULL);
-	tir_append(body, c->loop);
-	c->args[0] = loop_index_value(c->t, c->loop->regions[0], op->loc, c->args[0], row);
-}
-
 static void run_loop(Lower *L, ElementCopy *c)
 {
 	if (c->t->next_id > L->nvalues) {
@@ -94,10 +70,7 @@ static void run_loop(Lower *L, ElementCopy *c)
 		L->storage = storage;
 		L->nvalues = n;
 	}
-	if (c->passes)
-		lower_region(L, c->passes);
-	else
-		lower_parallel(L, c->loop);
+	lower_parallel(L, c->loop);
 }
 
 static bool warp_tile(const TileRef *r) { return r->space == TY_FRAG && (r->warp_scope || attr_int(r->object, "warp_scope", 0)); }
@@ -122,34 +95,15 @@ static Value *widened(ElementCopy *c, const Op *op, Value *v, DType t)
 	return cast->result;
 }
 
-/* mask and index < bound */
-static Value *and_below(ElementCopy *c, const Op *op, Value *mask, Value *index, Value *bound)
+/* index < bound */
+static Value *below(ElementCopy *c, const Op *op, Value *index, Value *bound)
 {
 	DType t = index->type.dtype == DT_I64 || bound->type.dtype == DT_I64 ? DT_I64 : DT_I32;
 	Value *xy[2] = { widened(c, op, index, t), widened(c, op, bound, t) };
 	Op *cmp = tir_op(c->t, OP_CMP, op->loc, type_scalar(DT_BOOL), 2, xy);
 	attr_set_text(c->t, cmp, "pred", "lt");
 	tir_append(c->loop->regions[0], cmp);
-	if (!mask)
-		return cmp->result;
-	Op *both = tir_op(c->t, OP_AND, op->loc, type_scalar(DT_BOOL), 2, (Value *[]){ mask, cmp->result });
-	tir_append(c->loop->regions[0], both);
-	return both->result;
-}
-
-/* The first sliced axis is below the limit; {clip}: every sliced axis is below its run-time extent, as TMA has it. */
-static Value *limit_mask(ElementCopy *c, const Op *op, const TileRef *g, Value *const *index, Value *limit)
-{
-	Value *mask = NULL;
-	for (int k = 0; k < g->object_rank; k++) {
-		if (g->dims[k] <= 0)
-			continue;
-		if (!mask)
-			mask = and_below(c, op, mask, index[k], limit);
-		if (attr_int(op, "clip", 0))
-			mask = and_below(c, op, mask, index[k], g->object->args[k]);
-	}
-	return mask;
+	return cmp->result;
 }
 
 /* Some rows of a fragment whose layout has whole slices of rows: the loop goes over all of them, with a mask. */
@@ -164,6 +118,14 @@ static RowPart row_part(Lower *L, const TileRef *f)
 	value_const_int(f->start[0], &p.first);
 	p.is = p.n < p.all && (groups > 1 || p.first % slice != 0 || p.n % slice != 0);
 	return p;
+}
+
+static Value *append_const(Tir *t, Region *r, Loc loc, int64_t v)
+{
+	Op *c = tir_op(t, OP_CONST, loc, type_scalar(DT_I32), 0, NULL);
+	attr_set_int(t, c, "value", v);
+	tir_append(r, c);
+	return c->result;
 }
 
 static Value *append_binary(ElementCopy *c, const Op *op, Opcode code, Value *a, int64_t b)
@@ -223,19 +185,15 @@ static bool element_copy(Lower *L, const Op *op, const TileRef *s, const TileRef
 	const TileRef *f = d->space == TY_FRAG ? d : s && s->space == TY_FRAG ? s : NULL;
 	RowPart part = row_part(L, f);
 	shape[0] = part.is ? part.all : shape[0];
-	int64_t rows = shape[0], step = part.is ? rows : attr_int(op, "rolled", rows);
-	shape[0] = step < rows && rows % step == 0 ? step : rows;
 	const char *layout = f ? attr_text(f->object, "layout", "?") : plain_layout(L, s ? s : d, d, rank, shape);
 	ElementCopy c = begin_loop(L, op, rank, shape, f && warp_tile(f), layout);
 	Region *body = c.loop->regions[0];
-	if (shape[0] < rows)
-		roll(&c, op, rows, step);
 	Value *ops[2 + TIR_MAX_RANK + 1], *mask = NULL, *in_part = part.is ? part_mask(&c, op, &part) : NULL;
 	const TileRef *g = s && s->space == TY_TENSOR ? s : d->space == TY_TENSOR ? d : NULL;
 	Value *gidx[TIR_MAX_RANK];
-	if (limit && g) {
+	if (limit && g && first_slice(g) >= 0) {
 		tile_operands(&c, op, g, &part, gidx);
-		mask = limit_mask(&c, op, g, gidx, limit);
+		mask = below(&c, op, gidx[first_slice(g)], limit);
 	}
 	Value *v = scalar;
 	DType have = scalar ? scalar->type.dtype : s->dtype;

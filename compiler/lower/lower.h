@@ -41,7 +41,8 @@ typedef struct TensorMap {
 	unsigned swizzle;     /* bytes: 0, 32, 64, 128 */
 	int rank;
 	TensorMapDim dim[5];
-	bool panels;          /* the last dimension counts panels of the innermost */
+	bool panels;          /* a dimension after the tensor's counts panels of the innermost */
+	int limited;          /* the dimension that a limit ends, which the last one is once more; 0: none */
 } TensorMap;
 
 /* The distinct tensor maps of a kernel in order of first use; `map_of` gives the index an op uses. */

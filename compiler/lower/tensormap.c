@@ -12,6 +12,12 @@ static bool whole_rows(const TileRef *s)
 	return s->object_rank < 2 || s->dims[s->object_rank - 2] == 0 || s->dims[s->object_rank - 2] == panel_rows(s->object);
 }
 
+/* Of the map's dimensions, which run from the innermost. */
+static int limited_dim(const Op *op, const TileRef *g)
+{
+	return tma_limit(op) ? g->object_rank - 1 - first_slice(g) : 0;
+}
+
 static TensorMap map_for(const Op *op)
 {
 	TileRef g = tile_ref(tma_global(op)), s = tile_ref(tma_shared(op));
@@ -19,7 +25,8 @@ static TensorMap map_for(const Op *op)
 	int rank = g.object_rank, bytes = (int)dtype_bytes(g.dtype);
 	int64_t inner = s.shape[s.rank - 1];
 	int64_t width = m.swizzle && inner * bytes > (int64_t)m.swizzle ? m.swizzle / bytes : inner;
-	m.panels = width < inner && whole_rows(&s) && rank < 5 && g.dims[rank - 1] == 0;
+	m.limited = limited_dim(op, &g);
+	m.panels = width < inner && whole_rows(&s) && rank + (m.limited > 0) < 5 && g.dims[rank - 1] == 0;
 	for (int d = rank - 1; d >= 0; d--) {
 		TensorMapDim *k = &m.dim[m.rank++];
 		Value *extent = g.object->args[d], *stride = g.object->args[rank + d];
@@ -34,12 +41,16 @@ static TensorMap map_for(const Op *op)
 		m.dim[0].extent_const = width;
 		m.dim[m.rank++] = (TensorMapDim){ .extent_const = inner / width, .stride_const = width, .box = (unsigned)(inner / width) };
 	}
+	if (m.limited) {
+		m.dim[m.rank] = m.dim[m.limited];
+		m.dim[m.rank++].box = 1;
+	}
 	return m;
 }
 
 static bool map_equal(const TensorMap *a, const TensorMap *b)
 {
-	if (a->tensor != b->tensor || a->swizzle != b->swizzle || a->rank != b->rank || a->panels != b->panels)
+	if (a->tensor != b->tensor || a->swizzle != b->swizzle || a->rank != b->rank || a->panels != b->panels || a->limited != b->limited)
 		return false;
 	for (int i = 0; i < a->rank; i++)
 		if (a->dim[i].box != b->dim[i].box || a->dim[i].extent_const != b->dim[i].extent_const)

@@ -251,11 +251,6 @@ static bool is_load(const Op *op)
 	return op->code == OP_TMA_LOAD || op->code == OP_BULK_LOAD;
 }
 
-static bool has_limit(const Op *load)
-{
-	return load->nargs > 4;
-}
-
 static bool set_of_var(const Op *from, const Op *to, const Value *var)
 {
 	for (const Op *op = from; op && op != to; op = op->next)
@@ -316,7 +311,7 @@ static Op *closing_arrive(const Op *first)
 	for (Op *op = first->next; op; op = op->next) {
 		if (op->code == OP_ARRIVE && op->nargs == 2)
 			return same_value(first->args[2], op->args[0]) && same_value(first->args[3], op->args[1]) ? op : NULL;
-		if (!arrive_passes(op) || (same_barrier(first, op) && (has_limit(op) || !same_phase(first, op))))
+		if (!arrive_passes(op) || (same_barrier(first, op) && !same_phase(first, op)))
 			return NULL;
 	}
 	return NULL;
@@ -344,8 +339,7 @@ static void set_bytes(Binder *b, Op *load)
 	bool multicast = attr_int(load, "multicast", 0);
 	if (multicast)
 		attr_set_int(b->t, b->kernel, "peers", 1);
-	if (!has_limit(load)) /* with a limit, lowering decides at run time */
-		attr_set_int(b->t, load, "bytes", tile_bytes(&tile) * (multicast ? attr_int(b->kernel, "cluster", 1) : 1));
+	attr_set_int(b->t, load, "bytes", tile_bytes(&tile) * (multicast ? attr_int(b->kernel, "cluster", 1) : 1));
 	if (!attr_get(load, "expect"))
 		attr_set_int(b->t, load, "expect", 1);
 }
@@ -396,7 +390,7 @@ static bool bind_loads(Op *op, void *user)
 
 static bool merge_loads(Op *op, void *user)
 {
-	if (is_load(op) && !has_limit(op) && attr_int(op, "expect", 1)) {
+	if (is_load(op) && attr_int(op, "expect", 1)) {
 		Op *arrive = closing_arrive(op);
 		if (arrive)
 			announce_in_arrive(user, op, arrive);

@@ -183,6 +183,19 @@ static void check_column(Checker *c, const Op *op, const TileRef *g)
 			(long long)past, UNIT, object_name(g->object));
 }
 
+/* A limit takes a dimension of the map and counts whole steps of one that is not the innermost. */
+static void check_limit(Checker *c, const Op *op, const TileRef *g)
+{
+	int d = first_slice(g), inner = g->object_rank - 1;
+	if (d < 0)
+		diag_error(diags(c), op->loc, E_TMA, "a limit on a view of `%s` without a slice", object_name(g->object));
+	else if (d == inner) {
+		diag_error(diags(c), op->loc, E_TMA, "the limit is on the innermost dimension of `%s`; TMA ends a box between rows", object_name(g->object));
+		diag_help(c->t->diags, op->code == OP_TMA_LOAD ? "cp_async and copy have limits on elements" : "copy has limits on elements");
+	} else if (g->object_rank >= BOX_RANK)
+		diag_error(diags(c), op->loc, E_TMA, "`%s` has %d dimensions; TMA takes %d with a limit", object_name(g->object), g->object_rank, BOX_RANK - 1);
+}
+
 /* ---- the box in shared memory ---- */
 
 static void not_dense(Checker *c, const Op *op, const TileRef *s)
@@ -245,6 +258,8 @@ static void check_tma(Checker *c, const Op *op)
 	check_box(c, op, &g, &s, box);
 	check_strides(c, op, &g);
 	check_column(c, op, &g);
+	if (tma_limit(op))
+		check_limit(c, op, &g);
 	check_shared(c, op, &s);
 }
 

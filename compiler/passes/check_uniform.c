@@ -88,8 +88,6 @@ static bool need_of(const Op *op, Need *n)
 			n->once = counted;
 		if (attr_int(op, "multicast", 0))
 			n->most = BY_NOTHING; /* each CTA of the cluster counts on the others' */
-		if ((op->code == OP_TMA_LOAD && op->nargs > 4) || (op->code == OP_TMA_STORE && op->nargs > 2))
-			n->once = false; /* the tail is copied by the team */
 		return true;
 	}
 	return false;

@@ -317,6 +317,20 @@ TileRef tile_ref(const Value *v)
 	return r;
 }
 
+int first_slice(const TileRef *r)
+{
+	for (int d = 0; d < r->object_rank; d++)
+		if (r->dims[d] > 0)
+			return d;
+	return -1;
+}
+
+Value *tma_limit(const Op *tma)
+{
+	int at = tma->code == OP_TMA_LOAD ? 4 : 2;
+	return tma->nargs > at ? tma->args[at] : NULL;
+}
+
 /* ---- walking ---- */
 
 void tir_walk(Region *r, OpVisitor visit, void *user)

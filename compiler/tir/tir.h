@@ -167,6 +167,8 @@ typedef struct TileRef {
 	bool trans, warp_scope;
 } TileRef;
 TileRef tile_ref(const Value *v);
+int first_slice(const TileRef *r);  /* the dimension that a limit is about; -1 without one */
+Value *tma_limit(const Op *tma);    /* of a load or store, or NULL */
 
 /* The declaration of a barrier, or of the array that it is picked from. */
 Op *barrier_of(const Value *v);

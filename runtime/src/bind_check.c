@@ -220,12 +220,14 @@ tilert_status rt_bind_map(const Binding *b, size_t i, MapSpec *out)
 	const tilert_arg *arg = b->tensors[m->tensor];
 	tilert_status s = TILERT_OK;
 
-	*out = (MapSpec){ .dtype = m->dtype, .swizzle = m->swizzle, .rank = (uint32_t)m->rank };
+	*out = (MapSpec){ .dtype = m->dtype, .swizzle = m->swizzle, .rank = (uint32_t)m->rank, .limited = m->limited };
 	if (!arg)
 		return TILERT_OK;
 	out->base = arg->tensor.data;
 	for (int axis = 0; !s && axis < m->rank; axis++)
 		s = bind_map_axis(b, m, axis, b->k->tensors[m->tensor].name, out);
+	if (!s && m->limited)
+		out->base -= (out->dims[m->limited] - 1) * out->strides[m->limited];
 	return s;
 }
 

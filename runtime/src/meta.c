@@ -309,6 +309,14 @@ static tilert_status check_map(const Reader *r, const MapMeta *m)
 	return TILERT_OK;
 }
 
+/* Neither the innermost dim nor the last. */
+static tilert_status read_limited(Reader *r, MapMeta *m)
+{
+	if (m->rank < 3)
+		return bad(r, "a tensor map with a limit has less than 3 dims");
+	return read_number(r, "limited", 1, (uint32_t)m->rank - 2, &m->limited);
+}
+
 static tilert_status read_map_shape(Reader *r, MapMeta *m)
 {
 	tilert_status s = expect(r, "dims");
@@ -328,6 +336,8 @@ static tilert_status read_map_shape(Reader *r, MapMeta *m)
 		s = expect(r, "box");
 	for (int i = 0; !s && i < m->rank; i++)
 		s = read_number(r, "box", 1, MAX_BOX, &m->box[i]);
+	if (!s && accept(r, "limited"))
+		s = read_limited(r, m);
 	return s ? s : check_map(r, m);
 }
 

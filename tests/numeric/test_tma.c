@@ -140,6 +140,34 @@ static void columns_are_checked(void **state)
 	tensor_free(&y);
 }
 
+/* Before the tensor there is nothing either, but one box has one end that is cut. */
+static void one_end_is_cut(void **state)
+{
+	static const struct { int start, end; bool both; } boxes[] = { { -3, 61, false }, { -3, 60, true }, { -64, 0, false }, { -70, -1, false }, { 5, -1, false } };
+	TileRun *r = *state;
+	TestTensor x = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ X_ROWS, WIDTH }), y = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ TILE, WIDTH });
+	double want[TILE * WIDTH];
+
+	tensor_random(r, &x, -1, 1);
+	for (size_t i = 0; i < sizeof boxes / sizeof *boxes; i++) {
+		if (boxes[i].both && !r->is_cpu)
+			continue;
+		tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("y", &y), arg_int("start", boxes[i].start), arg_int("end", boxes[i].end) };
+		assert_int_equal(run_try(r, "load_limited", args, 4), boxes[i].both ? TILERT_EDEVICE : TILERT_OK);
+		if (boxes[i].both) {
+			assert_non_null(strstr(tilert_last_error(), "begins before its tensor, at a negative index, and is cut by a limit as well"));
+			continue;
+		}
+		for (int k = 0; k < TILE * WIDTH; k++) {
+			int row = boxes[i].start + k / WIDTH;
+			want[k] = row >= 0 && row < boxes[i].end ? x.value[row * WIDTH + k % WIDTH] : 0;
+		}
+		tensor_compare(&y, want, 0, 0);
+	}
+	tensor_free(&x);
+	tensor_free(&y);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -147,6 +175,7 @@ int main(void)
 		cmocka_unit_test(boxes_fill_parts),
 		cmocka_unit_test(boxes_store_parts),
 		cmocka_unit_test(columns_are_checked),
+		cmocka_unit_test(one_end_is_cut),
 	};
 
 	return cmocka_run_group_tests_name("tma", tests, open_tma, close_tma);

@@ -57,7 +57,7 @@ static const char example_meta[] =
 	"scalar \"scale\" f32\n"
 	"scalar \"steps\" u8\n"
 	"tensormap tensor \"q\" dtype bf16 swizzle 128 dims \"128\" \"T\" \"H\" strides \"2\" \"H 256 *\" \"256\" box 64 64 1\n"
-	"tensormap tensor \"g\" dtype f32 swizzle 0 dims \"H 2 *\" \"T\" strides \"4\" \"ld 4 *\" box 4 8\n"
+	"tensormap tensor \"g\" dtype f32 swizzle 0 dims \"H 2 *\" \"T\" \"T\" strides \"4\" \"ld 4 *\" \"ld 4 *\" box 4 8 1 limited 1\n"
 	"grid \"T 64 cdiv 2 *\" \"H\" \"steps 1 max\"\n"
 	"end\n"
 	"kernel \"clear\" threads 128 cluster 1 smem 0 registers 16\n"

@@ -218,6 +218,8 @@ static void test_what_and_where(void **state)
 		{ HEAD X "tensormap tensor \"x\" dtype bf16 swizzle 32 dims \"N\" strides \"2\" box 64\n", "wider" },
 		{ HEAD X "tensormap tensor \"x\" dtype bf16 swizzle 0 dims \"N\" strides \"2\" box 7\n", "16 bytes" },
 		{ HEAD X "tensormap tensor \"x\" dtype bf16 swizzle 0 dims \"N\" strides \"2\" box 512\n", "1..256" },
+		{ HEAD X "tensormap tensor \"x\" dtype bf16 swizzle 0 dims \"N\" \"N\" strides \"2\" \"16\" box 8 1 limited 1\n", "less than 3 dims" },
+		{ HEAD X "tensormap tensor \"x\" dtype bf16 swizzle 0 dims \"N\" \"N\" \"N\" strides \"2\" \"16\" \"16\" box 8 1 1 limited 2\n", "limited is 2, which is not in 1..1" },
 		{ "module \"m\" compiler \"c\"\nkernel \"k\" threads 2048", "threads is 2048, which is not in 1..1024" },
 		{ "module \"m\" compiler \"c\"\nkernel \"k\" threads 99999999999", "expected a number" },
 	};

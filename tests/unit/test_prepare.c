@@ -47,6 +47,7 @@ static int set_up(void **state)
 	f.args[Q] = tensor("q", TILERT_BF16, 3, 1000, 4, 128);
 	f.args[K] = tensor("k", TILERT_BF16, 3, 1000, 4, 128);
 	f.args[G] = tensor("g", TILERT_F32, 2, 1000, 8, 0);
+	f.args[G].tensor.data = 0x10000000;
 	f.args[G].tensor.strides[0] = 12;
 	f.args[G].tensor.strides[1] = 1;
 	f.args[O] = tensor("o", TILERT_F32, 2, 16, 4, 0);
@@ -124,6 +125,12 @@ static void test_a_good_launch(void **state)
 	assert_int_equal(spec.dims[1], 1000);
 	assert_int_equal(spec.strides[1], 1024);
 	assert_int_equal(spec.box[0], 64);
+	assert_int_equal(spec.base, 0x1000);
+	assert_int_equal(rt_bind_map(&f->b, 1, &spec), TILERT_OK);
+	assert_int_equal(spec.limited, 1);
+	assert_int_equal(spec.dims[2], 1000);
+	assert_int_equal(spec.strides[2], 48);
+	assert_int_equal(spec.base, 0x10000000 - 999 * 48);
 	rt_binding_free(&f->b);
 }
 

@@ -154,6 +154,7 @@ int main(int argc, char **argv)
 	n += kda_cases(cases + n);
 	n += gdn_cases(cases + n);
 	n += launch_cases(cases + n);
+	n += limits_cases(cases + n);
 	n += math_cases(cases + n);
 	for (size_t i = 0; i < n; i++)
 		tests[i] = (struct CMUnitTest){ .name = cases[i].name, .test_func = run_case, .initial_state = &cases[i] };
