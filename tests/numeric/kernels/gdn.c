@@ -336,6 +336,78 @@ static void run_replayed(const void *row)
 	gdn_run_free(r);
 }
 
+static int64_t pick(Random *r, int64_t n) { return (int64_t)(random_bits(r) >> 33) % n; }
+static bool toss(Random *r) { return pick(r, 2); }
+
+static int64_t wild_offset(Random *r, int64_t tokens, bool i64)
+{
+	const int64_t extremes[] = { -1, -64, -100000, INT32_MIN, INT32_MAX, INT32_MAX - 63, tokens + 1, tokens + 64, 0, tokens };
+	const int64_t far[] = { INT64_MIN, INT64_MAX, INT64_C(1) << 32, (INT64_C(1) << 32) + 5, -(INT64_C(1) << 40) };
+	switch (pick(r, i64 ? 5 : 4)) {
+	case 0: return extremes[pick(r, 10)];
+	case 1: return (int32_t)random_bits(r);
+	case 4: return far[pick(r, 5)];
+	default: return pick(r, tokens + 1);
+	}
+}
+
+static void expect_unchanged(Buffer b, const void *before)
+{
+	void *now = buffer_take(b);
+	if (b.bytes)
+		assert_memory_equal(now, before, b.bytes);
+	free(now);
+}
+
+/* Offsets that are none - negative, descending, beyond the tokens: nothing but the outputs is written, and the call after it is right. */
+static void run_wild(const void *row)
+{
+	enum { ROUNDS = 5 };
+	GdnRun *r = gdn_run_make(row);
+	int64_t n = r->sequences, tokens = r->row.in.tokens, used = r->offsets[n];
+	const Buffer inputs[] = { r->q.buffer, r->k.buffer, r->v.buffer, r->g.buffer, r->beta.buffer, r->a_log, r->dt_bias, r->h0 };
+	enum { INPUTS = sizeof inputs / sizeof inputs[0] };
+	void *before[INPUTS] = { NULL }, *proper = buffer_take(r->cu), *wild = memory(r->cu.bytes);
+	Random random;
+	random_init(&random, r->row.in.seed);
+	for (size_t i = 0; i < INPUTS; i++)
+		before[i] = inputs[i].p ? buffer_take(inputs[i]) : NULL;
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int64_t i = 0; i <= n; i++) {
+			int64_t x = wild_offset(&random, tokens, r->row.lengths_i64);
+			if (r->row.lengths_i64)
+				((int64_t *)wild)[i] = x;
+			else
+				((int32_t *)wild)[i] = (int32_t)x;
+		}
+		OK(tilert_upload(numeric_device(), r->cu.p, wild, r->cu.bytes));
+		gdn_run_poison(r);
+		gdn_run_forward(r);
+		r->offsets[n] = tokens;
+		free(gdn_run_output(r)); /* looks at the gaps */
+		free(gdn_run_final(r));
+		for (size_t i = 0; i < INPUTS; i++) {
+			if (before[i])
+				expect_unchanged(inputs[i], before[i]);
+		}
+		if (r->row.save) {
+			free(buffer_take(r->states));
+			free(buffer_take(r->records));
+			free(buffer_take(r->u.buffer));
+		}
+	}
+	r->offsets[n] = used;
+	OK(tilert_upload(numeric_device(), r->cu.p, proper, r->cu.bytes));
+	gdn_run_poison(r);
+	gdn_run_forward(r);
+	check_result(r);
+	for (size_t i = 0; i < INPUTS; i++)
+		free(before[i]);
+	free(proper);
+	free(wild);
+	gdn_run_free(r);
+}
+
 /* With one gate for all channels, the recurrence is that of KDA. */
 static void run_reference(const void *unused)
 {
@@ -563,6 +635,19 @@ static const GdnRow splits[] = {
 		.states = GDN_BOTH, .lengths_i64 = true, .strided = true },
 };
 
+/* For run_wild, with every kernel that reads offsets. */
+static const GdnRow wilds[] = {
+	{ .name = "wild_offsets", .in = { .value_heads = 2, .seed = 31 }, .lengths = all_lengths, .spare = 70, .states = GDN_BOTH, .strided = true },
+	{ .name = "wild_offsets_i64_fp16", .in = { .key_dim = 64, .value_dim = 64, .fp16 = true, .seed = 32 }, .lengths = around, .lengths_i64 = true,
+		.states = GDN_BOTH },
+	{ .name = "wild_offsets_saves", .in = { .value_heads = 2, .seed = 34 }, .lengths = all_lengths, .save = true, .states = GDN_BOTH },
+	{ .name = "wild_offsets_k200", .in = { .key_dim = 200, .value_dim = 72, .seed = 35 }, .lengths = around, .spare = 3, .save = true, .states = GDN_BOTH,
+		.lengths_i64 = true },
+	{ .name = "wild_offsets_split", .in = { .seed = 36 }, .lengths = few_long, .spare = 100, AUTO, .states = GDN_BOTH, .strided = true },
+	{ .name = "wild_offsets_joined", .in = { .gates = GDN_GATES_PATCHES, .seed = 37 }, .lengths = one_long, .spare = 10, EXACT, .states = GDN_BOTH,
+		.lengths_i64 = true },
+};
+
 typedef struct Table { NumericCase *out; size_t n; } Table;
 
 static void add(Table *t, void (*run)(const void *), const GdnRow *row, const char *name)
@@ -650,9 +735,6 @@ static void add_many_rows(Table *t)
 	static const GdnRow row = { .name = "many_rows", .in = { .batch = 70, .tokens = 70, .value_heads = 2 }, .states = GDN_BOTH };
 	add(t, run_forward, &row, row.name);
 }
-
-static int64_t pick(Random *r, int64_t n) { return (int64_t)(random_bits(r) >> 33) % n; }
-static bool toss(Random *r) { return pick(r, 2); }
 
 /* Calls without sequences or heads succeed and write nothing. */
 static void run_nothing(const void *row)
@@ -835,6 +917,8 @@ size_t gdn_cases(NumericCase *out)
 	ADD_ROWS(&t, numbers);
 	ADD_ROWS(&t, saves);
 	ADD_ROWS(&t, splits);
+	for (size_t i = 0; i < sizeof wilds / sizeof wilds[0]; i++)
+		add(&t, run_wild, &wilds[i], wilds[i].name);
 	for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)
 		add(&t, more[i].run, &more[i].row, more[i].name);
 	return t.n;

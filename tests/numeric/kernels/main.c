@@ -81,15 +81,18 @@ static bool poisons(void)
 
 void buffer_poison(Buffer b)
 {
-	size_t kept = poisons() ? 0 : b.bytes;
-	OK(tilert_memset(device, b.p + kept, 0xff, b.bytes + GUARD - kept, NULL));
+	OK(tilert_memset(device, b.p - GUARD, 0xff, GUARD, NULL));
+	OK(tilert_memset(device, b.p + b.bytes, 0xff, GUARD, NULL));
+	if (poisons())
+		OK(tilert_memset(device, b.p, 0xff, b.bytes, NULL));
 	OK(tilert_stream_sync(device, NULL));
 }
 
 Buffer buffer_poisoned(size_t bytes)
 {
 	Buffer b = { 0, bytes };
-	OK(tilert_alloc(device, bytes + GUARD, &b.p));
+	OK(tilert_alloc(device, GUARD + bytes + GUARD, &b.p));
+	b.p += GUARD;
 	buffer_poison(b);
 	return b;
 }
@@ -102,21 +105,29 @@ Buffer buffer_of(const void *data, size_t bytes)
 	return b;
 }
 
+static void expect_guard(Buffer b, int64_t first)
+{
+	static unsigned char guard[GUARD];
+	OK(tilert_download(device, guard, b.p + (tilert_ptr)first, GUARD));
+	for (int64_t i = 0; i < GUARD; i++) {
+		if (guard[i] != 0xff)
+			fail_msg("byte %lld of a buffer of %zu was written", (long long)(first + i), b.bytes);
+	}
+}
+
 void *buffer_take(Buffer b)
 {
-	unsigned char *data = memory(b.bytes + GUARD);
-	OK(tilert_download(device, data, b.p, b.bytes + GUARD));
-	for (size_t i = b.bytes; i < b.bytes + GUARD; i++) {
-		if (data[i] != 0xff)
-			fail_msg("byte %zu of a buffer of %zu was written", i, b.bytes);
-	}
+	unsigned char *data = memory(b.bytes);
+	OK(tilert_download(device, data, b.p, b.bytes));
+	expect_guard(b, -GUARD);
+	expect_guard(b, (int64_t)b.bytes);
 	return data;
 }
 
 void buffer_free(Buffer b)
 {
 	if (b.p)
-		OK(tilert_free(device, b.p));
+		OK(tilert_free(device, b.p - GUARD));
 }
 
 tilert_arg tensor_arg(const char *name, Buffer b, tilert_dtype dtype, int rank, const int64_t *extents)

@@ -20,12 +20,12 @@ bool numeric_on_cpu(void);
 /* Opened once and kept; `name` is a file in one of the folders a:b:... of $TILE_TEST_MODULES (default: where the build put the modules). */
 tilert_module *numeric_module(const char *name);
 
-/* Device memory with a guard of NaN bytes (0xff) behind it. */
+/* Device memory with guards of NaN bytes (0xff) before and behind it. */
 typedef struct Buffer { tilert_ptr p; size_t bytes; } Buffer;
 Buffer buffer_of(const void *data, size_t bytes);  /* the data uploaded */
 Buffer buffer_poisoned(size_t bytes);              /* all NaN */
 void buffer_poison(Buffer b);
-/* Downloads to memory to be freed; fails the test when the guard was written. */
+/* Downloads to memory to be freed; fails the test when a guard was written. */
 void *buffer_take(Buffer b);
 void buffer_free(Buffer b);
 
