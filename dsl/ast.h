@@ -136,6 +136,7 @@ struct Decl {
 	const char *type_name; /* of tiles and tensors: a type that has this name; dtype is DT_NONE then */
 	Loc type_loc;
 	Extent *extents;
+	Expr *exists;     /* NULL: always; kernel parameters, tiles, barriers */
 	Expr *init;       /* param, const, scalar; static_assert condition */
 	const char *text; /* static_assert message */
 

@@ -281,6 +281,7 @@ static void print_place(Printer *p, const Decl *d)
 			print_expr(p, n->instance);
 		close_node(p);
 	}
+	print_named(p, "if", d->exists);
 	print_named(p, "count", d->count);
 	print_named(p, "strides", d->strides);
 }

@@ -113,6 +113,7 @@ Decl *build_scalar_param(Parse *p, DType dtype, Decl *tile);
 void set_layout(Parse *p, Decl *d, const char *layout, ExprList args, Loc loc);
 void set_at(Parse *p, Decl *d, const char *name, Loc name_loc, Expr *offset, Loc loc);
 void set_kind(DeclList list, DeclKind kind, TypeRef type, bool warp_scope);
+void check_function(Parse *p, const Decl *fn);
 void check_kernel(Parse *p, const Decl *kernel);
 void add_decls(Parse *p, DeclList list);
 

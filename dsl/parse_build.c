@@ -439,6 +439,13 @@ void set_kind(DeclList list, DeclKind kind, TypeRef type, bool warp_scope)
 	}
 }
 
+void check_function(Parse *p, const Decl *fn)
+{
+	for (const Decl *d = fn->params; d; d = d->next)
+		if (d->exists)
+			parse_error(p, d->loc, "'%s': parameters of a kernel are under a condition, those of a function are always there", d->name);
+}
+
 static void check_kernel_params(Parse *p, const Decl *kernel)
 {
 	for (const Decl *d = kernel->params; d; d = d->next) {

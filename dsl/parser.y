@@ -109,12 +109,12 @@ static Loc span(Loc a, Loc b) { return (Loc){ a.source, a.begin, b.end }; }
 %type <type> type
 %type <names> names name_list sources
 %type <source> source
-%type <decl> kernel_head param tensor_dir direction tile scalar constant type_param mbarrier barrier
+%type <decl> kernel_head param param_decl tensor_dir direction tile scalar constant type_param mbarrier barrier
 %type <decls> decl params param_list tiles scalars constants type_params constant_decl mbarriers barriers local_decl
 %type <extent> extent
 %type <extents> extents extents_opt
 %type <exprs> exprs exprs_opt strides_opt
-%type <expr> expr expr_opt cond postfix atom primary
+%type <expr> expr expr_opt exists_opt cond postfix atom primary
 %type <sub> sub
 %type <subs> subs
 %type <stmt> block stmt simple assign
@@ -160,6 +160,7 @@ decl
 	d->ret = $2;
 	d->params = $5.head;
 	d->body = $7;
+	check_function(p, d);
 	$$ = (DeclList){ d, d };
     }
   | FN name '(' params ')' block {
@@ -167,6 +168,7 @@ decl
 
 	d->params = $4.head;
 	d->body = $6;
+	check_function(p, d);
 	$$ = (DeclList){ d, d };
     }
   | kernel_head block           { $1->body = $2; check_kernel(p, $1); $$ = (DeclList){ $1, $1 }; }
@@ -220,6 +222,16 @@ param_list
   ;
 
 param
+  : param_decl exists_opt       { $$ = $1; $$->exists = $2; }
+  ;
+
+/* A declaration that is there under a compile-time condition. */
+exists_opt
+  : %empty                      { $$ = NULL; }
+  | IF '(' expr ')'             { $$ = $3; }
+  ;
+
+param_decl
   : tensor_dir type tile strides_opt
                                 { $$ = build_tensor(p, $1, $2, $3, $4); }
   | DTYPE tile                  { $$ = build_scalar_param(p, $1, $2); }
@@ -292,8 +304,8 @@ scalar
   ;
 
 tiles
-  : tile                        { $$ = (DeclList){ $1, $1 }; }
-  | tiles ',' tile              { $$ = $1; LIST_APPEND($$, $3); }
+  : tile exists_opt             { $1->exists = $2; $$ = (DeclList){ $1, $1 }; }
+  | tiles ',' tile exists_opt   { $3->exists = $4; $$ = $1; LIST_APPEND($$, $3); }
   ;
 
 tile
@@ -306,8 +318,9 @@ tile
   ;
 
 mbarriers
-  : mbarrier                    { $$ = (DeclList){ $1, $1 }; }
-  | mbarriers ',' mbarrier      { $$ = $1; LIST_APPEND($$, $3); }
+  : mbarrier exists_opt         { $1->exists = $2; $$ = (DeclList){ $1, $1 }; }
+  | mbarriers ',' mbarrier exists_opt
+                                { $3->exists = $4; $$ = $1; LIST_APPEND($$, $3); }
   ;
 
 mbarrier
@@ -318,8 +331,9 @@ mbarrier
   ;
 
 barriers
-  : barrier                     { $$ = (DeclList){ $1, $1 }; }
-  | barriers ',' barrier        { $$ = $1; LIST_APPEND($$, $3); }
+  : barrier exists_opt          { $1->exists = $2; $$ = (DeclList){ $1, $1 }; }
+  | barriers ',' barrier exists_opt
+                                { $3->exists = $4; $$ = $1; LIST_APPEND($$, $3); }
   ;
 
 barrier

@@ -113,6 +113,12 @@ static Fit fit_mbarrier(Elab *E, const Expr *e, Ev *x)
 	return FITS;
 }
 
+static bool is_absent(const Elab *E, const Expr *e)
+{
+	const Sym *y = e->kind == EX_NAME ? sym_find(E, e->name) : NULL;
+	return y && y->kind == SYM_ABSENT;
+}
+
 static Fit fit_arg(Elab *E, const Expr *e, char kind, Ev *x)
 {
 	Fit fit;
@@ -122,7 +128,10 @@ static Fit fit_arg(Elab *E, const Expr *e, char kind, Ev *x)
 	}
 	if (strchr("ein*", kind))
 		fit = fit_scalar(E, e, kind, x);
-	else {
+	else if (kind == 'x' && is_absent(E, e)) {
+		*x = ev_void();
+		fit = FITS;
+	} else {
 		*x = eval_place(E, e);
 		fit = kind == 'm' ? fit_mbarrier(E, e, x) : kind == 'b' ? fit_barrier(E, e, x)
 			: kind == '"' ? (x->kind == EV_TEXT ? FITS : UNFIT) : fit_tile(*x, kind);

@@ -173,6 +173,10 @@ static Value *at_base(Elab *E, const Decl *d, int64_t *offset, bool *failed)
 	}
 	if (y->kind == SYM_EV && y->ev.kind == EV_ERROR)
 		return NULL;
+	if (y->kind == SYM_ABSENT) {
+		report_absent(E, d->at_loc, y);
+		return NULL;
+	}
 	if (y->kind != SYM_EV || y->ev.kind != EV_TILE || y->ev.view->space != TY_SHARED) {
 		elab_error(E, d->at_loc, E_SPACE, "at(...) names a shared tile, '%s' is none", d->at_name);
 		return NULL;
@@ -201,8 +205,24 @@ static bool declare_shared(Elab *E, const Decl *d)
 	return true;
 }
 
+bool declared_here(Elab *E, const Decl *d)
+{
+	if (!d->exists)
+		return true;
+	Ev c = eval_const(E, d->exists, arena_printf(E->a, "the condition of '%s'", d->name));
+	if (c.kind != EV_ERROR)
+		c = ev_condition(E, d->exists->loc, c);
+	if (c.kind == EV_ERROR)
+		sym_define_ev(E, d->loc, d->name, c, NULL);
+	else if (!c.i)
+		sym_define(E, d->loc, d->name, SYM_ABSENT);
+	return c.kind != EV_ERROR && c.i;
+}
+
 void declare(Elab *E, const Decl *written)
 {
+	if (!declared_here(E, written))
+		return;
 	const Decl *d = with_type(E, written);
 	bool ok = d != NULL;
 	switch (d ? d->kind : DE_IMPORT) {

@@ -68,7 +68,10 @@ struct MBar {
 
 /* ---- symbols ---- */
 
-typedef enum SymKind { SYM_EV, SYM_VAR, SYM_DIM, SYM_TYPE, SYM_FN, SYM_KERNEL } SymKind;
+typedef enum SymKind {
+	SYM_EV, SYM_VAR, SYM_DIM, SYM_TYPE, SYM_FN, SYM_KERNEL,
+	SYM_ABSENT /* declared under a condition that is false */
+} SymKind;
 
 typedef struct Sym {
 	struct Sym *next;
@@ -188,6 +191,7 @@ Sym *sym_define_ev(Elab *E, Loc loc, const char *name, Ev ev, const char *fixed)
 void define_type(Elab *E, Loc loc, const char *name, DType t);
 /* d with its type looked up where it is a name; NULL: reported. */
 const Decl *with_type(Elab *E, const Decl *d);
+void report_absent(Elab *E, Loc loc, const Sym *y);
 void report_unknown(Elab *E, Loc loc, const char *name, bool call);
 const char *ev_text(Elab *E, Ev ev); /* "bf16 shared tile 64x128" */
 const char *view_shape_text(Elab *E, const View *v);
@@ -313,6 +317,7 @@ void exec_parallel(Elab *E, const Stmt *s);
 void parallel_if(Elab *E, const Stmt *s, Ev c);
 bool require_team_level(Elab *E, Loc loc, const char *what);
 void declare(Elab *E, const Decl *d);
+bool declared_here(Elab *E, const Decl *d); /* false: defined as absent, or in error */
 bool at_top(Elab *E, Loc loc, const char *what); /* else reports */
 void declare_const(Elab *E, const Decl *d);
 void declare_scalar(Elab *E, const Decl *d, Ev init, bool mutable_);

@@ -47,6 +47,7 @@ static Ev eval_name(Elab *E, const Expr *e)
 	case SYM_TYPE:
 		elab_error(E, e->loc, E_TYPE, "'%s' is a type, not a value", e->name);
 		return ev_error();
+	case SYM_ABSENT: report_absent(E, e->loc, y); return ev_error();
 	case SYM_DIM: return dim_value(E, e->loc, y->name, y->dim);
 	default: return scalar_of_sym(E, e, y);
 	}

@@ -147,11 +147,11 @@ static void kernel_params(Elab *E, const Decl *d)
 {
 	for (const Decl *p = d->params; p; p = p->next) {
 		refuse_builtin(E, p->loc, p->name);
-		if (p->kind == DE_SCALAR)
+		if (p->kind == DE_SCALAR && declared_here(E, p))
 			scalar_param(E, p);
 	}
 	for (const Decl *p = d->params; p; p = p->next) {
-		if (p->kind == DE_SCALAR)
+		if (p->kind == DE_SCALAR || !declared_here(E, p))
 			continue;
 		if (p->kind != DE_TENSOR)
 			elab_error(E, p->loc, E_SPACE, "'%s': a kernel's parameters are tensors and scalars", p->name);

@@ -306,6 +306,8 @@ Ev bi_nullary(Elab *E, const Call *c)
 Ev bi_present(Elab *E, const Call *c)
 {
 	const View *v = c->arg[0].view;
+	if (!v) /* declared under a condition that is false */
+		return ev_bool(false);
 	if (!v->optional)
 		return ev_bool(true);
 	if (!body_only(E, c))

@@ -154,6 +154,13 @@ const Decl *with_type(Elab *E, const Decl *d)
 	return typed;
 }
 
+void report_absent(Elab *E, Loc loc, const Sym *y)
+{
+	elab_error(E, loc, E_UNKNOWN_NAME, "'%s' does not exist: the condition of its declaration is false", y->name);
+	diag_note(E->d, y->loc, "declared here");
+	diag_help(E->d, "use it under `if (...)` with the same condition, which leaves the other arm unchecked");
+}
+
 void report_unknown(Elab *E, Loc loc, const char *name, bool call)
 {
 	const char *candidates[MAX_CANDIDATES] = { NULL };

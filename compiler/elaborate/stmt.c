@@ -67,6 +67,10 @@ static void assign_name(Elab *E, const Stmt *s, Sym *y)
 	bool error = y->kind == SYM_EV && y->ev.kind == EV_ERROR;
 	if (error)
 		return;
+	if (y->kind == SYM_ABSENT) {
+		report_absent(E, s->lhs->loc, y);
+		return;
+	}
 	if (y->fixed || (y->kind != SYM_VAR && y->kind != SYM_EV)) {
 		elab_error(E, s->lhs->loc, E_TYPE, "'%s' is %s and cannot be assigned", y->name, y->fixed ? y->fixed : "not a variable");
 		diag_note(E->d, y->loc, "declared here");

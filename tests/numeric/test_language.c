@@ -217,11 +217,47 @@ static void test_pairs(void **state)
 	tensor_free(&order);
 }
 
+/* ---- declarations under a condition ---- */
+
+enum { COUNT = 77 };
+
+static void run_counted(TileRun *r, bool counted)
+{
+	TestTensor x = vector(r, TILERT_F32, COUNT), y = vector(r, TILERT_F32, COUNT), factor = vector(r, TILERT_F32, 2 * COUNT);
+	TestTensor counter = vector(r, TILERT_I32, 1);
+	double want[COUNT];
+	tensor_random(r, &x, -1, 1);
+	tensor_random(r, &factor, -1, 1);
+	counter.value[0] = 0;
+	tensor_upload(&counter);
+	for (int k = 0; k < COUNT; k++)
+		want[k] = x.value[k] * (counted ? factor.value[2 * k] : 3) + counted;
+	factor.t.extents[0] = COUNT;
+	factor.t.strides[0] = 2;
+	tilert_arg with[] = { arg_tensor("x", &x), arg_tensor("y", &y), arg_tensor("factor", &factor), arg_tensor("counter", &counter) };
+	tilert_arg without[] = { arg_tensor("x", &x), arg_tensor("y", &y), arg_real("scale", 3) };
+	run_launch(r, "counted", counted ? with : without, counted ? 4 : 3);
+	tensor_compare(&y, want, 1e-6, 1e-6);
+	tensor_compare(&counter, &(double){ counted ? COUNT : 0 }, 0, 0);
+	tensor_free(&x);
+	tensor_free(&y);
+	tensor_free(&factor);
+	tensor_free(&counter);
+}
+
+static void test_counted(void **state)
+{
+	run_counted(*state, false);
+	TileRun *r = run_open(TILE_SOURCE_DIR "/tests/numeric/language.tile", "COUNTED=true", NULL);
+	run_counted(r, true);
+	run_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers), cmocka_unit_test(test_minima), cmocka_unit_test(test_jumps), cmocka_unit_test(test_told),
-		cmocka_unit_test(test_pairs),
+		cmocka_unit_test(test_pairs), cmocka_unit_test(test_counted),
 	};
 	return cmocka_run_group_tests_name("language", tests, open_language, close_language);
 }
