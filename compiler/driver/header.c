@@ -36,8 +36,10 @@ static const char *c_type(DType t)
 	case DT_U8: case DT_U16: case DT_U32: return "uint32_t";
 	case DT_I64: return "int64_t";
 	case DT_U64: return "uint64_t";
-	default: return "float";
+	case DT_F16: case DT_BF16: case DT_TF32: case DT_F32: return "float";
+	case DT_NONE: break;
 	}
+	return "void";
 }
 
 static const Value *uncast(const Value *v)
@@ -75,7 +77,7 @@ static bool contiguous(const Op *tensor)
 {
 	int last = tensor->result->type.rank - 1;
 	int64_t n;
-	if (!tensor_stride(tensor, 0))
+	if (last < 0)
 		return true;
 	if (!value_const_int(tensor_stride(tensor, last), &n) || n != 1)
 		return false;

@@ -137,6 +137,5 @@ const Value *tensor_extent(const Op *tensor, int i)
 
 const Value *tensor_stride(const Op *tensor, int i)
 {
-	int rank = tensor->result->type.rank;
-	return tensor->nargs == 2 * rank ? tensor->args[rank + i] : NULL;
+	return tensor->args[tensor->result->type.rank + i];
 }

@@ -15,6 +15,10 @@ void list_ops(FILE *out)
 			snprintf(args, sizeof args, "%d", op->min_args);
 		else
 			snprintf(args, sizeof args, "%d-%d", op->min_args, op->max_args);
-		fprintf(out, "%-16s %-5s %-8s %-8s %s\n", op->text, args, results[op->result], effects[op->effect], op->doc);
+		fprintf(out, "%-16s %-5s %-8s %-8s %s%s%s%s\n", op->text, args, results[op->result], effects[op->effect], op->doc,
+			*op->attributes ? " {" : "", op->attributes, *op->attributes ? "}" : "");
 	}
+	fprintf(out, "\n%-16s %s\n", "attribute", "meaning");
+	for (int i = 0; i < ATTR_IDS; i++)
+		fprintf(out, "%-16s %s\n", attr_info((AttrId)i)->text, attr_info((AttrId)i)->doc);
 }

@@ -28,28 +28,6 @@ static void put_expr(Writer *w, const Value *v, Loc use)
 
 /* ---- tensors ---- */
 
-/* Strides of a contiguous tensor: the product of the extents after i. */
-static void put_contiguous_stride(Writer *w, const Op *tensor, int i)
-{
-	int64_t constant = 1, n;
-	Buffer b = { .arena = w->a };
-	for (int k = i + 1; k < tensor->result->type.rank; k++) {
-		const Value *v = tensor_extent(tensor, k);
-		if (value_const_int(v, &n)) {
-			constant *= n;
-			continue;
-		}
-		const char *s = host_postfix(w->a, w->t->diags, v, tensor->loc);
-		w->ok &= s != NULL;
-		buffer_put(&b, b.len ? " %s *" : "%s", s ? s : "0");
-	}
-	if (!b.len)
-		buffer_put(&b, "%" PRId64, constant);
-	else if (constant != 1)
-		buffer_put(&b, " %" PRId64 " *", constant);
-	buffer_put(w->meta, " \"%s\"", b.data);
-}
-
 static void put_tensor(Writer *w, const Op *tensor)
 {
 	static const char *const directions[] = { "in", "in", "out", "inout" };
@@ -63,13 +41,8 @@ static void put_tensor(Writer *w, const Op *tensor)
 	for (int i = 0; i < type->rank; i++)
 		put_expr(w, tensor_extent(tensor, i), tensor->loc);
 	buffer_put(w->meta, " strides");
-	for (int i = 0; i < type->rank; i++) {
-		const Value *stride = tensor_stride(tensor, i);
-		if (stride)
-			put_expr(w, stride, tensor->loc);
-		else
-			put_contiguous_stride(w, tensor, i);
-	}
+	for (int i = 0; i < type->rank; i++)
+		put_expr(w, tensor_stride(tensor, i), tensor->loc);
 	buffer_put(w->meta, "\n");
 }
 

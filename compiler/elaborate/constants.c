@@ -3,6 +3,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 
 Ev ev_error(void) { return (Ev){ .kind = EV_ERROR }; }
 Ev ev_void(void) { return (Ev){ .kind = EV_VOID }; }
@@ -59,7 +60,8 @@ double round_float(DType t, double v)
 	case DT_F16: return round_digits(v, 11, -13, largest_float(t));
 	case DT_BF16: return round_digits(v, 8, -125, largest_float(t));
 	case DT_TF32: return round_digits(v, 11, -125, largest_float(t));
-	default: return (double)(float)v;
+	case DT_F32: return (double)(float)v;
+	default: abort(); /* no float */
 	}
 }
 

@@ -237,21 +237,21 @@ V shared_address(Lower *L, const Op *o, V *index)
 {
 	int64_t constant;
 	V off = shared_offset(L, o, index, &constant);
-	return byte_address(L, L->storage[0]->pointer, off, constant);
+	return byte_address(L, L->shared, off, constant);
 }
 
 V box_address(Lower *L, const Op *o, V *index)
 {
 	int64_t constant;
 	V off = offset_of(L, o, index, true, &constant);
-	return byte_address(L, L->storage[0]->pointer, off, constant);
+	return byte_address(L, L->shared, off, constant);
 }
 
 V barrier_address(Lower *L, const Op *bar, V slot)
 {
 	int64_t c;
 	V rest = split(L, slot, false, &c);
-	return byte_address(L, L->storage[0]->pointer, build_mul_const(L, rest, 8), attr_int(bar, "offset", 0) + 8 * c);
+	return byte_address(L, L->shared, build_mul_const(L, rest, 8), attr_int(bar, "offset", 0) + 8 * c);
 }
 
 /* ---- tensors ---- */

@@ -47,7 +47,7 @@ static V scratch_word(Lower *L, V index)
 	V off = build_add(L, const_i32(L, attr_int(team, "scratch", 0)), build_mul_const(L, index, 4));
 	if (L->team.instance)
 		off = build_add(L, off, build_mul_const(L, L->team.instance, attr_int(team, "scratch_bytes", 0)));
-	return LLVMBuildGEP2(L->b, L->i8, L->storage[0]->pointer, &off, 1, "");
+	return LLVMBuildGEP2(L->b, L->i8, L->shared, &off, 1, "");
 }
 
 /* ---- reductions ---- */

@@ -112,7 +112,8 @@ struct Lower {
 	TensorMaps maps;
 	V *map_pointer;
 	V *value;              /* by Value id: scalar */
-	Storage **storage;     /* by Value id of the object; [0]: the CTA's shared memory (ids start at 1) */
+	Storage **storage;     /* by Value id of the object */
+	V shared;              /* start of the CTA's shared memory */
 	unsigned nvalues;
 	Team team;
 	V cta_thread, cta_lane, cta_warp;

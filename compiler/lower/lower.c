@@ -272,9 +272,8 @@ static void lower_kernel(Lower *L, const Op *kernel)
 	L->maps = kernel_tensor_maps(L->arena, kernel);
 	check_parameter_bytes(L, &p);
 	create_function(L, &p);
-	L->storage[0] = ARENA_NEW(L->arena, Storage);
 	bind_params(L, &p);
-	L->storage[0]->pointer = shared_memory(L);
+	L->shared = shared_memory(L);
 	L->cta_thread = L->ops->thread(L);
 	L->cta_lane = LLVMBuildAnd(L->b, L->cta_thread, const_i32(L, 31), "lane");
 	L->cta_warp = L->ops->uniform(L, LLVMBuildLShr(L->b, L->cta_thread, const_i32(L, 5), ""));

@@ -33,7 +33,7 @@ void declare_object(Lower *L, const Op *op)
 	switch (op->code) {
 	case OP_FRAG: declare_frag(L, s, op); break;
 	case OP_VAR: s->pointer = entry_alloca(L, op->result->type.dtype == DT_BOOL ? L->i8 : type_of(L, op->result->type.dtype), "var"); break;
-	case OP_SHARED: case OP_MBARRIER: s->pointer = L->storage[0]->pointer; break;
+	case OP_SHARED: case OP_MBARRIER: s->pointer = L->shared; break;
 	default: break;
 	}
 }

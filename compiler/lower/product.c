@@ -2,6 +2,7 @@
 #include "compiler/lower/context.h"
 #include "runtime/cpu/cpu_abi.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* A shared operand as wgmma reads it. */
@@ -17,13 +18,21 @@ typedef struct SharedOperand {
 
 typedef struct Words { V w[4]; } Words;
 
-static unsigned kind_of(DType d) { return d == DT_F16 ? TILE_CPU_F16 : d == DT_BF16 ? TILE_CPU_BF16 : TILE_CPU_TF32; }
+static unsigned kind_of(DType d)
+{
+	switch (d) {
+	case DT_F16: return TILE_CPU_F16;
+	case DT_BF16: return TILE_CPU_BF16;
+	case DT_TF32: return TILE_CPU_TF32;
+	default: abort(); /* check_limits lets no other through */
+	}
+}
 
 static V address_word(Lower *L, V pointer)
 {
 	V a = LLVMBuildPtrToInt(L->b, pointer, L->ops->cpu ? L->i64 : L->i32, "");
 	if (L->ops->cpu) {
-		V base = LLVMBuildPtrToInt(L->b, L->storage[0]->pointer, L->i64, "");
+		V base = LLVMBuildPtrToInt(L->b, L->shared, L->i64, "");
 		a = LLVMBuildTrunc(L->b, LLVMBuildSub(L->b, a, base, ""), L->i32, "");
 	}
 	return LLVMBuildLShr(L->b, LLVMBuildAnd(L->b, a, const_i32(L, 0x3ffff), ""), const_i32(L, 4), "");

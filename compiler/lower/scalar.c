@@ -131,6 +131,13 @@ static V lower_minmax(Lower *L, const Op *op, V a, V b)
 {
 	DType d = op->result->type.dtype;
 	bool max = op->code == OP_MAX;
+	if (L->ops->cpu && is_vector(a)) {
+		V r[2];
+		for (int i = 0; i < 2; i++)
+			r[i] = lower_minmax(L, op, LLVMBuildExtractElement(L->b, a, const_i32(L, i), ""),
+			                    LLVMBuildExtractElement(L->b, b, const_i32(L, i), ""));
+		return pack_pair(L, r[0], r[1], d);
+	}
 	if (dtype_is_float(d)) {
 		T t = LLVMTypeOf(a);
 		if (L->ops->cpu && d != DT_F32) {
@@ -254,7 +261,7 @@ static V scalar_op(Lower *L, const Op *op, V *args)
 		V x = L->ops->math(L, op->code, to_f32(L, args[0], op->args[0]->type.dtype));
 		return x ? from_f32(L, x, d) : NULL;
 	}
-	case OP_LDEXP: return lower_ldexp(L, args[0], args[1]);
+	case OP_LDEXP: return from_f32(L, lower_ldexp(L, to_f32(L, args[0], d), args[1]), d);
 	case OP_BLOCK_IDX: return L->ops->block_idx(L, (int)attr_int(op, "axis", 0));
 	case OP_GRID_DIM: return L->ops->grid_dim(L, (int)attr_int(op, "axis", 0));
 	case OP_CLUSTER_RANK: return L->ops->cluster_rank(L);

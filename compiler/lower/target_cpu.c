@@ -25,7 +25,7 @@ static V line(Lower *L) { return const_i32(L, L->line); }
 /* Byte offset of a shared pointer. */
 static V offset(Lower *L, V pointer)
 {
-	V p = LLVMBuildPtrToInt(L->b, pointer, L->i64, ""), base = LLVMBuildPtrToInt(L->b, L->storage[0]->pointer, L->i64, "");
+	V p = LLVMBuildPtrToInt(L->b, pointer, L->i64, ""), base = LLVMBuildPtrToInt(L->b, L->shared, L->i64, "");
 	return LLVMBuildTrunc(L->b, LLVMBuildSub(L->b, p, base, ""), L->i32, "");
 }
 

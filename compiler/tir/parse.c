@@ -334,6 +334,18 @@ static bool number_attr(Parser *p, Op *op, const char *name)
 	return true;
 }
 
+static bool unknown_attr(Parser *p, uint32_t begin, const char *name)
+{
+	const char *names[ATTR_IDS];
+	for (int i = 0; i < ATTR_IDS; i++)
+		names[i] = attr_info((AttrId)i)->text;
+	fail(p, begin, E_UNKNOWN_NAME, arena_printf(p->t->arena, "unknown attribute `%s`", name));
+	const char *near = nearest_name(name, names, ATTR_IDS);
+	if (near)
+		diag_help(p->t->diags, "did you mean `%s`?", near);
+	return false;
+}
+
 static bool attr(Parser *p, Op *op)
 {
 	peek(p);
@@ -341,6 +353,8 @@ static bool attr(Parser *p, Op *op)
 	const char *name = word(p);
 	if (!name)
 		return fail(p, begin, E_SYNTAX, "expected the name of an attribute");
+	if (attr_from_text(name) == ATTR_IDS)
+		return unknown_attr(p, begin, name);
 	if (attr_get(op, name))
 		return fail(p, begin, E_REDEFINED, arena_printf(p->t->arena, "attribute `%s` is given twice", name));
 	if (!expect(p, '='))

@@ -59,7 +59,7 @@ static void print_list(FILE *out, const Attr *a)
 
 static void print_attr(FILE *out, const Attr *a)
 {
-	fprintf(out, "%s=", a->name);
+	fprintf(out, "%s=", attr_info(a->id)->text);
 	switch (a->kind) {
 	case ATTR_INT: fprintf(out, "%lld", (long long)a->i); break;
 	case ATTR_REAL: print_real(out, a->f); break;

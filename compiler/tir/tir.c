@@ -1,11 +1,12 @@
 /* tir.c - building, querying and walking the tile IR. */
 #include "compiler/tir/tir.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const OpInfo op_table[] = {
-#define OP(id, text, min_args, max_args, result, effect, regions, doc) \
-	{ text, min_args, max_args, result, effect, regions, doc },
+#define OP(id, text, min_args, max_args, result, effect, regions, attributes, doc) \
+	{ text, min_args, max_args, result, effect, regions, attributes, doc },
 #include "compiler/tir/ops.def"
 #undef OP
 };
@@ -199,18 +200,65 @@ void tir_add_operand(Tir *t, Op *op, Value *v)
 
 /* ---- attributes ---- */
 
+static const AttrInfo attr_table[] = {
+#define ATTR(id, text, kind, lo, hi, doc) { text, kind, lo, hi, doc },
+#include "compiler/tir/attrs.def"
+#undef ATTR
+};
+
+const AttrInfo *attr_info(AttrId id)
+{
+	return &attr_table[id];
+}
+
+static int by_text(const void *text, const void *row)
+{
+	return strcmp(text, ((const AttrInfo *)row)->text);
+}
+
+AttrId attr_from_text(const char *text)
+{
+	const AttrInfo *row = bsearch(text, attr_table, ATTR_IDS, sizeof *row, by_text);
+	return row ? (AttrId)(row - attr_table) : ATTR_IDS;
+}
+
+AttrUse op_attr_use(Opcode op, AttrId id)
+{
+	const char *name = attr_table[id].text;
+	size_t len = strlen(name);
+	for (const char *p = op_table[op].attributes; *p; p += strspn(p, " ")) {
+		size_t n = strcspn(p, " ");
+		bool optional = p[n - 1] == '?';
+		if (n - optional == len && strncmp(p, name, len) == 0)
+			return optional ? USE_OPTIONAL : USE_REQUIRED;
+		p += n;
+	}
+	return USE_NEVER;
+}
+
+/* Names are literals of the compiler's code: a misspelt one would be an attribute that nobody reads, or that is never set. */
+static AttrId known_attr(const char *name)
+{
+	AttrId id = attr_from_text(name);
+	if (id == ATTR_IDS) {
+		fprintf(stderr, "tilec: attrs.def has no attribute `%s` (a bug of tilec)\n", name);
+		abort();
+	}
+	return id;
+}
+
 static Attr *attr_slot(Tir *t, Op *op, const char *name)
 {
+	AttrId id = known_attr(name);
 	Attr **at = &op->attrs;
-	while (*at && strcmp((*at)->name, name) < 0)
+	while (*at && (*at)->id < id)
 		at = &(*at)->next;
-	if (*at && strcmp((*at)->name, name) == 0) {
-		Attr *next = (*at)->next;
-		**at = (Attr){ .next = next, .name = (*at)->name };
+	if (*at && (*at)->id == id) {
+		**at = (Attr){ .next = (*at)->next, .id = id };
 		return *at;
 	}
 	Attr *a = ARENA_NEW(t->arena, Attr);
-	a->name = arena_strndup(t->arena, name, strlen(name));
+	a->id = id;
 	a->next = *at;
 	*at = a;
 	return a;
@@ -252,8 +300,9 @@ void attr_set_list(Tir *t, Op *op, const char *name, int n, const int64_t *v)
 const Attr *attr_get(const Op *op, const char *name)
 {
 	for (const Attr *a = op->attrs; a; a = a->next)
-		if (strcmp(a->name, name) == 0)
+		if (strcmp(attr_table[a->id].text, name) == 0)
 			return a;
+	known_attr(name);
 	return NULL;
 }
 

@@ -32,7 +32,7 @@ typedef enum ResultKind { RES_NONE, RES_SCALAR, RES_OBJECT, RES_VIEW, RES_MAYBE 
 typedef enum Effect { FX_PURE, FX_READ, FX_WRITE, FX_SYNC, FX_CONTROL, FX_DECL } Effect;
 
 typedef enum Opcode {
-#define OP(id, text, min_args, max_args, result, effect, regions, doc) id,
+#define OP(id, text, min_args, max_args, result, effect, regions, attributes, doc) id,
 #include "compiler/tir/ops.def"
 #undef OP
 	OP_COUNT
@@ -44,6 +44,7 @@ typedef struct OpInfo {
 	ResultKind result;
 	Effect effect;
 	int regions;
+	const char *attributes; /* "name ring? ..." */
 	const char *doc;
 } OpInfo;
 const OpInfo *op_info(Opcode op);
@@ -69,10 +70,29 @@ typedef struct Type {
 
 /* ---- attributes ---- */
 
+typedef enum AttrId {
+#define ATTR(id, text, kind, lo, hi, doc) id,
+#include "compiler/tir/attrs.def"
+#undef ATTR
+	ATTR_IDS
+} AttrId;
+
 typedef enum AttrKind { ATTR_INT, ATTR_REAL, ATTR_TEXT, ATTR_LIST } AttrKind;
+typedef struct AttrInfo {
+	const char *text;
+	AttrKind kind;
+	int64_t lo, hi;
+	const char *doc;
+} AttrInfo;
+const AttrInfo *attr_info(AttrId id);
+AttrId attr_from_text(const char *text); /* ATTR_IDS when there is none */
+/* Whether a row of ops.def has the attribute. */
+typedef enum AttrUse { USE_NEVER, USE_OPTIONAL, USE_REQUIRED } AttrUse;
+AttrUse op_attr_use(Opcode op, AttrId id);
+
 typedef struct Attr {
-	struct Attr *next; /* sorted by name */
-	const char *name;
+	struct Attr *next; /* sorted by id */
+	AttrId id;
 	AttrKind kind;
 	int64_t i;
 	double f;
@@ -143,7 +163,7 @@ bool type_equal(Type a, Type b);
 /* "frag<f32, 64x128>", as printed in TIR. */
 const char *type_text(Arena *a, Type t);
 
-/* ---- attributes ---- */
+/* ---- attributes: a name that is no row of attrs.def ends the compiler ---- */
 
 void attr_set_int(Tir *t, Op *op, const char *name, int64_t v);
 void attr_set_real(Tir *t, Op *op, const char *name, double v);

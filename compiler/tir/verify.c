@@ -7,6 +7,7 @@
 typedef struct Verifier {
 	const Tir *t;
 	Value **visible; /* by id; NULL: not in scope */
+	uint8_t attrs[OP_COUNT][ATTR_IDS]; /* AttrUse */
 	unsigned ids;
 	bool sound;
 } Verifier;
@@ -94,27 +95,15 @@ static bool need_result(Verifier *v, const Op *op, DType d)
 	return bad(v, op, "the result is %s, not %s", type_text(v->t->arena, op->result->type), dtype_name(d));
 }
 
-static bool need_attr(Verifier *v, const Op *op, const char *name, AttrKind kind)
-{
-	static const char *const kinds[] = { "an integer", "a real", "a text", "a list" };
-	const Attr *a = attr_get(op, name);
-	if (a && a->kind == kind)
-		return true;
-	return bad(v, op, "{%s} is %s", name, a ? "of another kind" : arena_printf(v->t->arena, "missing (%s)", kinds[kind]));
-}
-
+/* Where the op allows for less than the attribute's row. */
 static bool need_range(Verifier *v, const Op *op, const char *name, int64_t lo, int64_t hi)
 {
-	if (!need_attr(v, op, name, ATTR_INT))
-		return false;
 	int64_t i = attr_int(op, name, 0);
 	return (i >= lo && i <= hi) || bad(v, op, "{%s} is %lld, not in %lld to %lld", name, (long long)i, (long long)lo, (long long)hi);
 }
 
 static bool need_word(Verifier *v, const Op *op, const char *name, const char *const *words)
 {
-	if (!need_attr(v, op, name, ATTR_TEXT))
-		return false;
 	const char *s = attr_text(op, name, "");
 	for (; *words; words++)
 		if (strcmp(s, *words) == 0)
@@ -135,9 +124,7 @@ static void check_decl_place(Verifier *v, const Op *op)
 static void check_tensor(Verifier *v, const Op *op)
 {
 	int rank = op->result->type.rank;
-	need_attr(v, op, "name", ATTR_TEXT);
-	need_range(v, op, "dir", 1, 3);
-	if (op->nargs != rank && op->nargs != 2 * rank)
+	if (op->nargs != 2 * rank)
 		bad(v, op, "%d operands for rank %d", op->nargs, rank);
 	for (int i = 0; i < op->nargs; i++)
 		need_int(v, op, i);
@@ -146,7 +133,6 @@ static void check_tensor(Verifier *v, const Op *op)
 static void check_shared(Verifier *v, const Op *op)
 {
 	const Type *ty = &op->result->type;
-	need_attr(v, op, "name", ATTR_TEXT);
 	int64_t ring = attr_int(op, "ring", 0);
 	if (ring < 0 || (ring > 0 && (ty->rank < 1 || ty->shape[0] != ring)))
 		bad(v, op, "{ring} is %lld, the leading extent is not", (long long)ring);
@@ -163,11 +149,17 @@ static void check_extents(Verifier *v, const Op *op)
 
 static void check_barrier(Verifier *v, const Op *op)
 {
-	need_attr(v, op, "name", ATTR_TEXT);
-	if (op->code == OP_MBARRIER)
-		need_range(v, op, "slots", 1, 1 << 16);
 	if (!attr_get(op, "from") && !attr_get(op, "count"))
 		bad(v, op, "neither {from} nor {count}");
+}
+
+/* Layouts are of one or two dimensions. */
+static void check_frag(Verifier *v, const Op *op)
+{
+	int rank = op->result->type.rank;
+	if (rank < 1 || rank > 2)
+		bad(v, op, "has %d dimensions, not 1 or 2", rank);
+	check_extents(v, op);
 }
 
 static bool decl_kind_ok(const Op *op)
@@ -219,12 +211,22 @@ static void check_view_shape(Verifier *v, const Op *op)
 			bad(v, op, "extent %d of the result is %lld, not %lld", i, (long long)ty->shape[i], (long long)shape[i]);
 }
 
+/* Tiles lie inside their objects; transfers to and from tensors may go past the end. */
 static void check_view_starts(Verifier *v, const Op *op)
 {
-	int64_t c;
-	for (int i = 1; i < op->nargs; i++)
-		if (need_int(v, op, i) && op->args[0]->type.kind == TY_FRAG && !value_const_int(op->args[i], &c))
+	const Attr *dims = attr_get(op, "dims");
+	const Type *object = &op->args[0]->type;
+	for (int d = 0, i = 1; d < dims->n; d++) {
+		int64_t taken = dims->list[d] < 0 ? 1 : dims->list[d], extent = object->shape[d], start = 0;
+		if (!taken)
+			continue;
+		bool fixed = need_int(v, op, i) && value_const_int(op->args[i], &start);
+		if (!fixed && object->kind == TY_FRAG)
 			bad(v, op, "start %d of a fragment view is not a constant", i);
+		if (object->kind != TY_TENSOR && (taken > extent || (fixed && (start < 0 || start > extent - taken))))
+			bad(v, op, "dimension %d takes %lld from %lld of %lld", d, (long long)taken, (long long)start, (long long)extent);
+		i++;
+	}
 }
 
 static void check_view(Verifier *v, const Op *op)
@@ -237,16 +239,16 @@ static void check_view(Verifier *v, const Op *op)
 		bad(v, op, "operand 0 is not an object");
 		return;
 	}
-	if (!need_attr(v, op, "dims", ATTR_LIST))
-		return;
 	if (dims->n != object->rank) {
 		bad(v, op, "%d {dims} for rank %d", dims->n, object->rank);
 		return;
 	}
 	for (int i = 0; i < dims->n; i++)
 		starts += dims->list[i] != 0;
-	if (starts != op->nargs - 1)
+	if (starts != op->nargs - 1) {
 		bad(v, op, "%d starts for %d sliced or indexed dimensions", op->nargs - 1, starts);
+		return;
+	}
 	if (op->result->type.kind != view_of[object->kind] || op->result->type.dtype != object->dtype)
 		bad(v, op, "the result is not a view of its object");
 	check_view_starts(v, op);
@@ -273,8 +275,9 @@ static void check_numeric(Verifier *v, const Op *op, bool ints, bool floats, boo
 
 static void check_const(Verifier *v, const Op *op)
 {
-	bool real = dtype_is_float(op->result->type.dtype);
-	need_attr(v, op, real ? "fvalue" : "value", real ? ATTR_REAL : ATTR_INT);
+	const char *name = dtype_is_float(op->result->type.dtype) ? "fvalue" : "value";
+	if (!attr_get(op, name) || op->attrs->next)
+		bad(v, op, "a literal of type %s has {%s} and nothing else", dtype_name(op->result->type.dtype), name);
 }
 
 static void check_cmp(Verifier *v, const Op *op)
@@ -297,7 +300,10 @@ static void check_cast(Verifier *v, const Op *op)
 {
 	if (!need_kind(v, op, 0, TY_SCALAR) || op->code == OP_CAST)
 		return;
-	if (dtype_bits(op->args[0]->type.dtype) != dtype_bits(op->result->type.dtype))
+	DType from = op->args[0]->type.dtype, to = op->result->type.dtype;
+	if (from == DT_BOOL || to == DT_BOOL)
+		bad(v, op, "not defined on bool");
+	else if (dtype_bits(from) != dtype_bits(to))
 		bad(v, op, "the sizes differ");
 }
 
@@ -327,9 +333,8 @@ static void check_scalar(Verifier *v, const Op *op)
 		check_numeric(v, op, false, true, false);
 		break;
 	case OP_BLOCK_IDX: case OP_GRID_DIM: need_range(v, op, "axis", 0, 2); need_result(v, op, DT_I32); break;
-	case OP_DIM: need_attr(v, op, "name", ATTR_TEXT); need_result(v, op, DT_I32); break;
+	case OP_DIM: need_result(v, op, DT_I32); break;
 	case OP_SM_COUNT: case OP_THREAD: case OP_LANE: case OP_WARP: case OP_CLUSTER_RANK: need_result(v, op, DT_I32); break;
-	case OP_PARAM: need_attr(v, op, "name", ATTR_TEXT); break;
 	case OP_PRESENT: need_kind(v, op, 0, TY_TENSOR); need_result(v, op, DT_BOOL); break;
 	case OP_CLOCK: need_result(v, op, DT_I64); break;
 	default: break;
@@ -463,7 +468,6 @@ static void check_mma(Verifier *v, const Op *op)
 	else if (d.shape[0] != a.shape[0] || d.shape[1] != b.shape[1] || a.shape[1] != b.shape[0])
 		bad(v, op, "shapes %lldx%lld = %lldx%lld @ %lldx%lld do not agree", (long long)d.shape[0], (long long)d.shape[1],
 			(long long)a.shape[0], (long long)a.shape[1], (long long)b.shape[0], (long long)b.shape[1]);
-	need_range(v, op, "acc", -1, 1);
 }
 
 static void check_fill(Verifier *v, const Op *op)
@@ -504,10 +508,6 @@ static void check_wait_operands(Verifier *v, const Op *op)
 
 static void check_role(Verifier *v, const Op *op)
 {
-	need_attr(v, op, "name", ATTR_TEXT);
-	need_range(v, op, "first_warp", 0, 31);
-	need_range(v, op, "warps", 1, 32);
-	need_range(v, op, "instances", 1, 32);
 	if (tir_enclosing(op, OP_ROLE) || tir_enclosing(op, OP_ONCE))
 		bad(v, op, "inside a role or `once`");
 }
@@ -515,7 +515,7 @@ static void check_role(Verifier *v, const Op *op)
 static void check_parallel(Verifier *v, const Op *op)
 {
 	const Attr *extents = attr_get(op, "extents");
-	if (need_attr(v, op, "extents", ATTR_LIST) && op->regions[0] && extents->n != op->regions[0]->nargs)
+	if (op->regions[0] && extents->n != op->regions[0]->nargs)
 		bad(v, op, "%d {extents} for %d indices", extents->n, op->regions[0]->nargs);
 }
 
@@ -530,7 +530,7 @@ static void check_yield(Verifier *v, const Op *op)
 static void check_control(Verifier *v, const Op *op)
 {
 	switch (op->code) {
-	case OP_KERNEL: need_attr(v, op, "name", ATTR_TEXT); need_range(v, op, "threads", 1, 1024); break;
+	case OP_KERNEL: need_range(v, op, "threads", 1, 1024); break;
 	case OP_ROLE: check_role(v, op); break;
 	case OP_FOR: for (int i = 0; i < 3; i++) need_scalar(v, op, i, DT_I32); break;
 	case OP_IF: need_scalar(v, op, 0, DT_BOOL); break;
@@ -585,7 +585,7 @@ static void check_decl(Verifier *v, const Op *op)
 	switch (op->code) {
 	case OP_TENSOR: check_tensor(v, op); break;
 	case OP_SHARED: check_shared(v, op); check_extents(v, op); break;
-	case OP_FRAG: check_extents(v, op); break;
+	case OP_FRAG: check_frag(v, op); break;
 	case OP_MBARRIER: case OP_BARRIER: check_barrier(v, op); break;
 	default: break;
 	}
@@ -622,10 +622,6 @@ static void check_debug(Verifier *v, const Op *op)
 		need_kind(v, op, i, TY_SCALAR);
 	if (op->code == OP_ASSERT)
 		need_scalar(v, op, 0, DT_BOOL);
-	if (op->code == OP_PRINT)
-		need_attr(v, op, "format", ATTR_TEXT);
-	if (op->code == OP_PTX)
-		need_attr(v, op, "text", ATTR_TEXT);
 }
 
 static void check_op(Verifier *v, const Op *op)
@@ -646,7 +642,7 @@ static void check_op(Verifier *v, const Op *op)
 	case OP_SCAN: check_scan(v, op); break;
 	case OP_TMA_LOAD: case OP_TMA_STORE: case OP_BULK_LOAD: case OP_BULK_STORE: case OP_CP_ASYNC: check_transfer(v, op); break;
 	case OP_WGMMA_WAIT: check_wait_operands(v, op); break;
-	case OP_STORE_WAIT: case OP_CP_ASYNC_WAIT: need_range(v, op, "n", 0, 1 << 16); break;
+	case OP_STORE_WAIT: case OP_CP_ASYNC_WAIT: break;
 	case OP_ARRIVE: case OP_WAIT: case OP_WAIT_PARITY: case OP_SYNC: case OP_SYNC_ARRIVE: check_barrier_use(v, op); break;
 	case OP_STAMP: need_kind(v, op, 0, TY_TENSOR); need_int(v, op, 1); break;
 	case OP_PRINT: case OP_ASSERT: case OP_PTX: check_debug(v, op); break;
@@ -689,6 +685,38 @@ static bool check_row(Verifier *v, const Op *op)
 	return true;
 }
 
+static bool check_attr(Verifier *v, const Op *op, const Attr *a)
+{
+	static const char *const kinds[] = { "an integer", "a real", "a text", "a list" };
+	const AttrInfo *info = attr_info(a->id);
+	if (v->attrs[op->code][a->id] == USE_NEVER)
+		return bad(v, op, "has no attribute {%s}", info->text);
+	if (a->kind != info->kind)
+		return bad(v, op, "{%s} is %s, not %s", info->text, kinds[a->kind], kinds[info->kind]);
+	int n = a->kind == ATTR_LIST ? a->n : a->kind == ATTR_INT;
+	for (int k = 0; k < n; k++) {
+		int64_t i = a->kind == ATTR_LIST ? a->list[k] : a->i;
+		if (i < info->lo || i > info->hi)
+			return bad(v, op, "{%s} is %lld, not in %lld to %lld", info->text, (long long)i, (long long)info->lo, (long long)info->hi);
+	}
+	return true;
+}
+
+/* The attributes that ops.def gives it, of the kinds and ranges of attrs.def. */
+static bool check_attrs(Verifier *v, const Op *op)
+{
+	bool given[ATTR_IDS] = { false };
+	for (const Attr *a = op->attrs; a; a = a->next) {
+		given[a->id] = true;
+		if (!check_attr(v, op, a))
+			return false;
+	}
+	for (int id = 0; id < ATTR_IDS; id++)
+		if (v->attrs[op->code][id] == USE_REQUIRED && !given[id])
+			return bad(v, op, "{%s} is missing", attr_info((AttrId)id)->text);
+	return true;
+}
+
 static bool check_visible(Verifier *v, const Op *op)
 {
 	for (int i = 0; i < op->nargs; i++) {
@@ -718,7 +746,7 @@ static void verify_region(Verifier *v, Region *r);
 /* Stops at the first ill-formed op: what uses its result could not be checked. */
 static void verify_op(Verifier *v, Op *op)
 {
-	if (check_row(v, op) && check_visible(v, op)) {
+	if (check_row(v, op) && check_attrs(v, op) && check_visible(v, op)) {
 		if (op->parent)
 			check_decl_place(v, op);
 		if (op->parent && op->parent->owner->code == OP_PARALLEL && !parallel_allows(op))
@@ -754,6 +782,9 @@ static void verify_region(Verifier *v, Region *r)
 bool tir_verify(const Tir *t)
 {
 	Verifier v = { .t = t, .ids = t->next_id, .sound = true };
+	for (int op = 0; op < OP_COUNT; op++)
+		for (int id = 0; id < ATTR_IDS; id++)
+			v.attrs[op][id] = (uint8_t)op_attr_use((Opcode)op, (AttrId)id);
 	v.visible = calloc((size_t)t->next_id + 1, sizeof *v.visible);
 	if (!v.visible)
 		abort();

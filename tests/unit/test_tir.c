@@ -120,19 +120,19 @@ static void test_attributes(void **state)
 	Tir *t = tir_new(a, diags_new(a));
 	Op *k = new_kernel(t);
 
-	attr_set_int(t, k, "z", 3);
-	attr_set_text(t, k, "b", "x\"\n\\\x01");
-	attr_set_real(t, k, "a", 2.0);
-	attr_set_list(t, k, "c", 3, (int64_t[]){ 1, -2, 3 });
-	attr_set_int(t, k, "z", 4);
-	assert_int_equal(attr_int(k, "z", 0), 4);
-	assert_int_equal(attr_int(k, "b", 7), 7);
-	assert_null(attr_get(k, "missing"));
+	attr_set_int(t, k, "within", 3);
+	attr_set_text(t, k, "format", "x\"\n\\\x01");
+	attr_set_real(t, k, "fvalue", 2.0);
+	attr_set_list(t, k, "dims", 3, (int64_t[]){ 1, -2, 3 });
+	attr_set_int(t, k, "within", 4);
+	assert_int_equal(attr_int(k, "within", 0), 4);
+	assert_int_equal(attr_int(k, "format", 7), 7);
+	assert_null(attr_get(k, "ring"));
 	char *text = text_of(t);
-	assert_string_equal(text, "kernel {a=2.0, b=\"x\\\"\\n\\\\\\x01\", c=[1, -2, 3], name=\"k\", threads=128, z=4} {\n}\n");
+	assert_string_equal(text, "kernel {dims=[1, -2, 3], format=\"x\\\"\\n\\\\\\x01\", fvalue=2.0, name=\"k\", threads=128, within=4} {\n}\n");
 	Fixture f = parse(text);
 	assert_non_null(f.tir);
-	assert_string_equal(attr_text(f.tir->first, "b", ""), "x\"\n\\\x01");
+	assert_string_equal(attr_text(f.tir->first, "format", ""), "x\"\n\\\x01");
 	free(text);
 	arena_free(f.arena);
 	arena_free(a);
@@ -148,7 +148,8 @@ static const char *const sample =
 	"  %f = const {fvalue=1.4426950408889634} : f32\n"
 	"  %inf = const {fvalue=-inf} : f32\n"
 	"  %z = const {value=0} : i32\n"
-	"  %x = tensor %T, %n {dir=1, name=\"x\"} : tensor<bf16, rank 2>\n"
+	"  %one = const {value=1} : i32\n"
+	"  %x = tensor %T, %n, %n, %one {dir=1, name=\"x\"} : tensor<bf16, rank 2>\n"
 	"  grid %T\n"
 	"  %xs = shared {name=\"xs\", ring=3} : shared<bf16, 3x64x64>\n"
 	"  %full = mbarrier {name=\"full\", ring=3, slots=3, count=1} : mbarrier\n"
@@ -238,6 +239,7 @@ static void test_parse_errors(void **state)
 	expect_parse_error("kernel { %1 = frag : frag<f32, 1x2x3x4x5x6x7> }", "too many dimensions");
 	expect_parse_error("kernel {name=\"k}", "closing quote");
 	expect_parse_error("kernel {name=1, name=2} {}", "given twice");
+	expect_parse_error("kernel {thread=32} {}", "unknown attribute `thread`");
 	expect_parse_error("kernel { sync {} }", "`sync` has 0 regions");
 	expect_parse_error("kernel { once", "expected");
 	expect_parse_error("kernel { % ", "name of a value");
@@ -251,7 +253,7 @@ static const char *const prelude =
 	"  %l = const {value=0} : i64\n"
 	"  %f = const {fvalue=0.0} : f32\n"
 	"  %t = const {value=1} : bool\n"
-	"  %x = tensor %z, %z {dir=1, name=\"x\"} : tensor<bf16, rank 2>\n"
+	"  %x = tensor %z, %z, %z, %z {dir=1, name=\"x\"} : tensor<bf16, rank 2>\n"
 	"  %s = shared {name=\"s\"} : shared<bf16, 64x64>\n"
 	"  %r = shared {name=\"r\", ring=2} : shared<bf16, 2x64x32>\n"
 	"  %d = frag {name=\"d\"} : frag<f32, 64x64>\n"
@@ -276,8 +278,8 @@ static const struct { const char *op, *error; } ill_formed[] = {
 	{ "%1 = cmp %z, %z {pred=\"lt\"} : i32", "the result is i32, not bool" },
 	{ "%1 = select %z, %z, %z : i32", "operand 0 is i32, not bool" },
 	{ "%1 = bitcast %z : i64", "the sizes differ" },
-	{ "%1 = const {value=1} : f32", "{fvalue} is missing" },
-	{ "%1 = const {fvalue=1.0} : i32", "{value} is missing" },
+	{ "%1 = const {value=1} : f32", "a literal of type f32 has {fvalue} and nothing else" },
+	{ "%1 = const {fvalue=1.0} : i32", "a literal of type i32 has {value} and nothing else" },
 	{ "%1 = block_idx {axis=3} : i32", "{axis} is 3" },
 	{ "%1 = get %z : i32", "operand 0 is i32" },
 	{ "%1 = get %v : f32", "the result is f32, not i32" },
@@ -318,7 +320,14 @@ static const struct { const char *op, *error; } ill_formed[] = {
 	{ "sync %m", "operand 0 is mbarrier" },
 	{ "wgmma_wait", "{n} is missing" },
 	{ "wgmma_wait %s {n=0}", "operand 0 is shared" },
-	{ "store_wait {n=\"x\"}", "{n} is of another kind" },
+	{ "store_wait {n=\"x\"}", "{n} is a text, not an integer" },
+	{ "sync {reverse=1}", "sync: has no attribute {reverse}" },
+	{ "%1 = frag {warp_scope=2} : frag<f32, 4x4>", "{warp_scope} is 2, not in 0 to 1" },
+	{ "%1 = view %s, %z {dims=[-64, 0]} : view.shared<bf16, 64>", "{dims} is -64, not in -1 to" },
+	{ "%1 = view %s, %z {dims=[128, 0]} : view.shared<bf16, 128x64>", "dimension 0 takes 128 from 0 of 64" },
+	{ "%1 = const {value=60} : i32 %2 = view %s, %1 {dims=[8, 0]} : view.shared<bf16, 8x64>", "dimension 0 takes 8 from 60 of 64" },
+	{ "%1 = const {value=-1} : i32 %2 = view %s, %1 {dims=[-1, 0]} : view.shared<bf16, 64>", "dimension 0 takes 1 from -1 of 64" },
+	{ "%1 = frag : frag<f32, 4x4x4>", "frag: has 3 dimensions, not 1 or 2" },
 	{ "if %z { }", "operand 0 is i32, not bool" },
 	{ "if %t", "region 0 is missing" },
 	{ "for %z, %z, %z { }", "0 region arguments" },
@@ -335,7 +344,7 @@ static const struct { const char *op, *error; } ill_formed[] = {
 	{ "%1 = shared {name=\"n\", ring=3} : shared<f32, 4x4>", "{ring} is 3" },
 	{ "%1 = frag : frag<f32, 0x4>", "extent 0 is 0" },
 	{ "%1 = frag : shared<f32, 4>", "the result is shared<f32, 4>" },
-	{ "%1 = tensor %z {name=\"y\", dir=1} : tensor<f32, rank 2>", "1 operands for rank 2" },
+	{ "%1 = tensor %z, %z {name=\"y\", dir=1} : tensor<f32, rank 2>", "2 operands for rank 2" },
 	{ "%1 = tensor %z {name=\"y\", dir=4} : tensor<f32, rank 1>", "{dir} is 4" },
 	{ "%1 = mbarrier {name=\"n\", slots=1} : mbarrier", "neither {from} nor {count}" },
 	{ "%1 = barrier {name=\"n\"} : barrier", "neither {from} nor {count}" },
@@ -429,6 +438,47 @@ static void test_tile_ref(void **state)
 	arena_free(f.arena);
 }
 
+/* Every name of the tables is one of the other. */
+static void test_attribute_table(void **state)
+{
+	(void)state;
+	for (int id = 0; id < ATTR_IDS; id++) {
+		int ops = 0;
+		assert_int_equal(attr_from_text(attr_info((AttrId)id)->text), id); /* they are sorted */
+		for (int op = 0; op < OP_COUNT; op++)
+			ops += op_attr_use((Opcode)op, (AttrId)id) != USE_NEVER;
+		if (!ops)
+			fail_msg("no op has {%s}", attr_info((AttrId)id)->text);
+	}
+	for (int op = 0; op < OP_COUNT; op++) {
+		char *copy = strdup(op_info((Opcode)op)->attributes);
+		for (char *name = strtok(copy, " ?"); name; name = strtok(NULL, " ?"))
+			if (attr_from_text(name) == ATTR_IDS)
+				fail_msg("{%s} of %s is no row of attrs.def", name, op_info((Opcode)op)->text);
+		free(copy);
+	}
+	assert_int_equal(attr_from_text("warps_scope"), ATTR_IDS);
+}
+
+/* In code that no test runs, too. */
+static void test_attribute_names_in_code(void **state)
+{
+	(void)state;
+	FILE *names = popen("grep -rhoE 'attr_(get|int|text|set_[a-z]+)\\([^\"]*\"[a-z_]+\"' '" TILE_SOURCE_DIR "/compiler'"
+		" | grep -oE '\"[a-z_]+\"' | tr -d '\"' | sort -u", "r");
+	char name[64];
+	int n = 0;
+
+	assert_non_null(names);
+	while (fscanf(names, "%63s", name) == 1) {
+		n++;
+		if (attr_from_text(name) == ATTR_IDS)
+			fail_msg("attrs.def has no attribute `%s`", name);
+	}
+	pclose(names);
+	assert_true(n > 40);
+}
+
 static void test_op_table(void **state)
 {
 	(void)state;
@@ -448,6 +498,8 @@ int main(void)
 		cmocka_unit_test(test_verifier),
 		cmocka_unit_test(test_tile_ref),
 		cmocka_unit_test(test_op_table),
+		cmocka_unit_test(test_attribute_table),
+		cmocka_unit_test(test_attribute_names_in_code),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
