@@ -244,6 +244,16 @@ static void check_shared(Checker *c, const Op *op, const TileRef *s)
 
 /* ---- TMA ---- */
 
+/* What the hardware adds and the CPU device has. */
+static void check_sum(Checker *c, const Op *op, const TileRef *g)
+{
+	static const DType added[] = { DT_F32, DT_F16, DT_BF16, DT_I32, DT_U32 };
+	for (size_t i = 0; i < sizeof added / sizeof *added; i++)
+		if (g->dtype == added[i])
+			return;
+	diag_error(diags(c), op->loc, E_TMA, "TMA adds f32, f16, bf16, i32 and u32; `%s` is of %s", object_name(g->object), dtype_name(g->dtype));
+}
+
 static void check_tma(Checker *c, const Op *op)
 {
 	bool load = op->code == OP_TMA_LOAD;
@@ -258,6 +268,8 @@ static void check_tma(Checker *c, const Op *op)
 	check_box(c, op, &g, &s, box);
 	check_strides(c, op, &g);
 	check_column(c, op, &g);
+	if (attr_get(op, "reduce"))
+		check_sum(c, op, &g);
 	if (tma_limit(op))
 		check_limit(c, op, &g);
 	check_shared(c, op, &s);
