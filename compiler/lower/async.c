@@ -42,9 +42,11 @@ static V slot_address(Lower *L, const Value *v, V slot)
 	return barrier_address(L, bar, slot);
 }
 
-static V use_address(Lower *L, const Value *v, const Value *use)
+/* Of a use number, or a slot (carry_slots). */
+static V use_address(Lower *L, const Op *op, const Value *v, const Value *use)
 {
-	return slot_address(L, v, slot_of(L, barrier_of(v), to_i32(L, use)));
+	V n = to_i32(L, use);
+	return slot_address(L, v, attr_int(op, "slot", 0) ? n : slot_of(L, barrier_of(v), n));
 }
 
 static V parity_of(Lower *L, const Op *bar, V use)
@@ -64,7 +66,7 @@ void team_sync(Lower *L)
 
 static void lower_arrive(Lower *L, const Op *op)
 {
-	V at = use_address(L, op->args[0], op->args[1]);
+	V at = use_address(L, op, op->args[0], op->args[1]);
 	int64_t bytes = attr_int(op, "bytes", 0);
 	bool alone = tir_enclosing(op, OP_ONCE), announces = bytes > 0 && L->team.warps > 1; /* by the first thread */
 	if (!alone)
@@ -90,9 +92,7 @@ static void lower_wait(Lower *L, const Op *op)
 	bool known = value_const_int(op->args[1], &c);
 	if (known && c < 0)
 		return;
-	/* Only a use number made by subtraction can be negative. */
-	const Op *d = op->args[1]->def;
-	bool maybe = !known && d && d->code != OP_MOD;
+	bool maybe = !known && !attr_int(op, "nonneg", 0);
 	Guard g = { 0 };
 	if (maybe)
 		g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntSGE, use, const_i32(L, 0), ""));
@@ -172,7 +172,7 @@ static void each_box(Lower *L, const Op *op, const TileRef *g, const TileRef *s,
 static void lower_tma_load(Lower *L, const Op *op)
 {
 	TileRef g = tile_ref(op->args[0]), s = tile_ref(op->args[1]);
-	V at = use_address(L, op->args[2], op->args[3]);
+	V at = use_address(L, op, op->args[2], op->args[3]);
 	int64_t bytes = attr_int(op, "bytes", 0);
 	if (bytes == 0) {
 		bytes = dtype_bytes(s.dtype);
@@ -215,7 +215,7 @@ static void lower_bulk(Lower *L, const Op *op)
 	V shared = view_address(L, &s, 0), global = global_view_address(L, &g), n = const_i32(L, bytes);
 	V at = NULL;
 	if (load)
-		at = use_address(L, op->args[2], op->args[3]);
+		at = use_address(L, op, op->args[2], op->args[3]);
 	Guard one = guard_begin(L, first_thread(L));
 	if (load) {
 		if (attr_int(op, "expect", 1))

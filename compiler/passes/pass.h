@@ -36,6 +36,7 @@ bool pass_plan_shared(Tir *t);
 bool pass_check_transfers(Tir *t);
 bool pass_check_limits(Tir *t);
 bool pass_check_products(Tir *t);
+bool pass_carry_slots(Tir *t);
 
 /* ---- shared by passes ---- */
 
