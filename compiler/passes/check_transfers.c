@@ -69,7 +69,9 @@ static bool residue_of(const Value *v, int64_t m, int64_t *r)
 		*r = a & (m - 1);
 		return true;
 	}
-	const Op *d = v->def;
+	const Op *d = v->def, *loop = v->region ? v->region->owner : NULL;
+	if (loop && loop->code == OP_FOR) /* start, end, step */
+		return value_divisor(NULL, loop->args[2], -1) % m == 0 && residue_of(loop->args[0], m, r);
 	if (d && d->code == OP_CAST)
 		return residue_of(d->args[0], m, r);
 	if (!d || (d->code != OP_ADD && d->code != OP_SUB) || !residue_of(d->args[0], m, &a) || !residue_of(d->args[1], m, &b))
@@ -214,11 +216,20 @@ static bool one_plane(const TileRef *s)
 	return true;
 }
 
-static bool whole_panels(const TileRef *s, int64_t columns)
+static bool whole_panels(Checker *c, const Op *op, const TileRef *s)
 {
 	int last = s->object_rank - 1;
-	int64_t r;
-	return s->dims[last] == 0 || (s->dims[last] > 0 && s->dims[last] % columns == 0 && residue_of(s->start[last], columns, &r) && r == 0);
+	int64_t columns = swizzle_bytes(s->object) / (int64_t)dtype_bytes(s->dtype), r = 0;
+	bool known = s->dims[last] == 0 || residue_of(s->start[last], columns, &r);
+	if (known && r == 0 && s->dims[last] >= 0 && s->dims[last] % columns == 0)
+		return true;
+	diag_error(diags(c), op->loc, E_TMA, "the view of `%s` %s a panel of %lld columns, as its layout has them (%s)", object_name(s->object),
+		known ? "takes part of" : "may begin inside of", (long long)columns, attr_text(s->object, "layout", ""));
+	if (known)
+		diag_help(c->t->diags, "take whole panels, or give the part a tile of its own");
+	else
+		diag_help(c->t->diags, "write the first column as %lld * i", (long long)columns);
+	return false;
 }
 
 /* A box fills its rows one after the other: those of a tile, or of one panel after the other. */
@@ -230,12 +241,8 @@ static void check_shared(Checker *c, const Op *op, const TileRef *s)
 		diag_error(diags(c), op->loc, E_TMA, "`%s` has one dimension, whose layout for TMA is linear", object_name(s->object));
 		return;
 	}
-	if (panel && !whole_panels(s, panel / (int64_t)dtype_bytes(ty->dtype))) {
-		diag_error(diags(c), op->loc, E_TMA, "the view of `%s` takes part of a panel of %lld columns, as its layout has them (%s)",
-			object_name(s->object), (long long)(panel / (int64_t)dtype_bytes(ty->dtype)), attr_text(s->object, "layout", ""));
-		diag_help(c->t->diags, "take whole panels, or give the part a tile of its own");
+	if (panel && !whole_panels(c, op, s))
 		return;
-	}
 	if (panel && row > panel ? !one_plane(s) : !dense(s))
 		not_dense(c, op, s);
 	else

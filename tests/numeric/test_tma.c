@@ -113,6 +113,25 @@ static void boxes_store_parts(void **state)
 	tensor_free(&y);
 }
 
+static void boxes_fill_panels(void **state)
+{
+	TileRun *r = *state;
+	TestTensor x = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ X_ROWS, WIDTH }), y = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ TILE, WIDTH });
+	double want[TILE * WIDTH];
+
+	tensor_random(r, &x, -1, 1);
+	for (int first = 0; first < 2; first++) {
+		const Box boxes[] = { { 0, first, 63, 0, 0, WIDTH }, { 70, 63 * (1 - first), 1, 0, 0, WIDTH } };
+		tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("y", &y), arg_int("first", first) };
+		run_launch(r, "load_panels", args, 3);
+		for (int k = 0; k < TILE * WIDTH; k++)
+			want[k] = part_of(boxes, 2, x.value, k / WIDTH, k % WIDTH, UNTOUCHED);
+		tensor_compare(&y, want, 0, 0);
+	}
+	tensor_free(&x);
+	tensor_free(&y);
+}
+
 /* Columns are a multiple of 16 bytes; on a GPU the other ones would end the context. */
 static void columns_are_checked(void **state)
 {
@@ -173,6 +192,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tails_are_groups),
 		cmocka_unit_test(boxes_fill_parts),
+		cmocka_unit_test(boxes_fill_panels),
 		cmocka_unit_test(boxes_store_parts),
 		cmocka_unit_test(columns_are_checked),
 		cmocka_unit_test(one_end_is_cut),
