@@ -1,0 +1,41 @@
+/* check.h - compiles programs, computes what they must give, runs them and compares. */
+#ifndef TILE_RANDOM_CHECK_H
+#define TILE_RANDOM_CHECK_H
+
+#include "tests/random/model/model.h"
+#include "tests/random/program.h"
+#include "tilert/tilert.h"
+
+typedef enum Verdict {
+	V_RIGHT,
+	V_REFUSED,   /* the compiler says why it does not take it */
+	V_WRONG,     /* numbers differ */
+	V_FAILED,    /* the launch failed */
+	V_INTERNAL,  /* the compiler's own fault: [tir], invalid LLVM, a step without a message */
+	V_MEANINGLESS, /* the model: the generator made what has no meaning */
+	V_CRASH,     /* a signal, or no end */
+	VERDICTS
+} Verdict;
+extern const char *const verdict_names[VERDICTS];
+
+typedef struct Report {
+	Verdict verdict;
+	ModelCount count;
+	char text[400];
+} Report;
+
+/* Programs that are compiled as one module; all or none: with one refused, all are. */
+typedef struct Batch {
+	Program *program;
+	int n;
+	int opt_level;
+	uint64_t schedule; /* seed of the CPU device */
+	bool ptx;          /* also lower for the GPU */
+} Batch;
+
+/* A report for each program.  `module` receives the compiled module of the batch (malloc) when not NULL, `want` of each program
+ * the expected bytes of each tensor one after the other. */
+typedef struct Products { char *module; size_t module_len; unsigned char **want; } Products;
+void check_batch(const Batch *b, tilert_device *device, Report *reports, Products *products);
+
+#endif

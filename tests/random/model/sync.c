@@ -1,0 +1,176 @@
+/* sync.c - barriers: mbarriers with phases and bytes, named barriers, the cluster's. */
+#include <string.h>
+
+#include "tests/random/model/machine.h"
+
+/* ---- declarations ---- */
+
+/* Warps of the roles named in a comma-separated list. */
+static int warps_of_roles(const Machine *m, const char *list)
+{
+	int warps = 0;
+	for (const Op *op = m->kernel->regions[0]->first; op; op = op->next) {
+		const char *name = attr_text(op, "name", "");
+		size_t n = strlen(name);
+		if (op->code != OP_ROLE)
+			continue;
+		for (const char *p = list; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
+			if (!strncmp(p, name, n) && (p[n] == ',' || !p[n]))
+				warps += (int)(attr_int(op, "warps", 1) * attr_int(op, "instances", 1));
+	}
+	return warps;
+}
+
+typedef struct Search { const Value *barrier; bool found; } Search;
+
+static bool find_remote(Op *op, void *user)
+{
+	Search *s = user;
+	s->found |= op->code == OP_ARRIVE && op->nargs == 3 && op->args[0] == s->barrier;
+	return true;
+}
+
+static bool arrived_at_remotely(const Machine *m, const Value *barrier)
+{
+	Search s = { .barrier = barrier };
+	tir_walk(m->kernel->regions[0], find_remote, &s);
+	return s.found;
+}
+
+void barrier_declare(Env *e, const Op *op)
+{
+	Machine *m = e->m;
+	const char *from = attr_text(op, "from", NULL);
+	int count = from ? warps_of_roles(m, from) : (int)attr_int(op, "count", 1);
+	Object *o = &e->object[op->result->id - m->base];
+	if (op->code == OP_BARRIER) {
+		o->barrier = ARENA_NEW(m->arena, NamedBarrier);
+		o->barrier->count = count;
+		return;
+	}
+	if (from && arrived_at_remotely(m, op->result))
+		count *= m->cluster;
+	int slots = (int)attr_int(op, "slots", 1);
+	o->mbarrier = ARENA_ARRAY(m->arena, MBarrier, slots);
+	for (int k = 0; k < slots; k++)
+		o->mbarrier[k] = (MBarrier){ .count = count, .pending = count };
+}
+
+/* ---- mbarriers ---- */
+
+static MBarrier *slot_of(Team *t, Cta *cta, const Op *at, const Value *barrier, int64_t use)
+{
+	MBarrier *b = object_of(&cta->team[0].env, barrier)->mbarrier;
+	int64_t slots = attr_int(barrier->def, "slots", 1);
+	if (use < 0 || (!attr_int(barrier->def, "ring", 0) && use >= slots))
+		model_fail(t->env.m, at, "use %lld", (long long)use);
+	return &b[use % slots];
+}
+
+static void complete(MBarrier *b)
+{
+	if (b->pending || b->tx)
+		return;
+	b->completed++;
+	b->pending = b->count;
+}
+
+/* Announced at the CTA's own barrier; the bytes are there already. */
+void barrier_bytes(Team *t, const Op *at, const Value *barrier, int64_t use, int64_t bytes, bool multicast)
+{
+	Machine *m = t->env.m;
+	slot_of(t, t->env.cta, at, barrier, use)->tx += bytes * (multicast ? m->cluster : 1);
+	for (int r = 0; r < m->cluster; r++) {
+		if (!multicast && r != t->env.cta->rank)
+			continue;
+		MBarrier *b = slot_of(t, &m->cta[r], at, barrier, use);
+		b->tx -= bytes;
+		if (!b->pending)
+			complete(b);
+	}
+}
+
+static int active_warps(const Env *e)
+{
+	int n = 0;
+	for (int w = 0; w < e->warps; w++)
+		n += memchr(e->active + 32 * w, 1, (size_t)(e->lanes - 32 * w < 32 ? e->lanes - 32 * w : 32)) != NULL;
+	return n;
+}
+
+static StepResult arrive(Team *t, const Op *op)
+{
+	Env *e = &t->env;
+	Cta *cta = e->cta;
+	if (op->nargs == 3) {
+		int64_t rank = uniform_int(e, op->args[2]);
+		if (rank < 0 || rank >= e->m->cluster)
+			model_fail(e->m, op, "rank %lld", (long long)rank);
+		cta = &e->m->cta[rank];
+	}
+	MBarrier *b = slot_of(t, cta, op, op->args[0], uniform_int(e, op->args[1]));
+	b->pending -= active_warps(e);
+	if (b->pending < 0)
+		model_fail(e->m, op, "too many arrivals");
+	complete(b);
+	return STEP_DONE;
+}
+
+static StepResult wait_use(Team *t, const Op *op)
+{
+	int64_t use = uniform_int(&t->env, op->args[1]), slots = attr_int(op->args[0]->def, "slots", 1);
+	if (use < 0)
+		return STEP_DONE;
+	return slot_of(t, t->env.cta, op, op->args[0], use)->completed > use / slots ? STEP_DONE : STEP_BLOCKED;
+}
+
+static StepResult wait_parity(Team *t, const Op *op)
+{
+	int64_t parity = uniform_int(&t->env, op->args[2]);
+	const MBarrier *b = slot_of(t, t->env.cta, op, op->args[0], uniform_int(&t->env, op->args[1]));
+	return (b->completed & 1) != (parity & 1) ? STEP_DONE : STEP_BLOCKED;
+}
+
+/* ---- barriers without phases ---- */
+
+static StepResult meet(Team *t, int *arrived, int64_t *generation, int mine, int count, bool waits)
+{
+	if (t->waits) {
+		t->waits = *generation == t->generation;
+		return t->waits ? STEP_BLOCKED : STEP_DONE;
+	}
+	*arrived += mine;
+	if (*arrived >= count) {
+		*arrived = 0;
+		++*generation;
+		return STEP_DONE;
+	}
+	t->generation = *generation;
+	t->waits = waits;
+	return waits ? STEP_BLOCKED : STEP_DONE;
+}
+
+static StepResult sync_named(Team *t, const Op *op)
+{
+	NamedBarrier *b = object_of(&t->env, op->args[0])->barrier;
+	return meet(t, &b->arrived, &b->generation, active_warps(&t->env), b->count, op->code == OP_SYNC);
+}
+
+static StepResult sync_cluster(Team *t)
+{
+	Machine *m = t->env.m;
+	return meet(t, &m->cluster_sync.arrived, &m->cluster_sync.generation, t->env.warps, m->cluster * m->threads / 32, true);
+}
+
+StepResult sync_step(Team *t, const Op *op)
+{
+	switch (op->code) {
+	case OP_ARRIVE: return arrive(t, op);
+	case OP_WAIT: return wait_use(t, op);
+	case OP_WAIT_PARITY: return wait_parity(t, op);
+	case OP_SYNC: return op->nargs ? sync_named(t, op) : STEP_DONE;
+	case OP_SYNC_ARRIVE: return sync_named(t, op);
+	case OP_CLUSTER_SYNC: return sync_cluster(t);
+	default: return STEP_NOT_MINE;
+	}
+}
