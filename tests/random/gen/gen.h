@@ -63,7 +63,8 @@ typedef struct Gen {
 	Var var[MAX_VARS];
 	int nvars, names;
 	int warps;                   /* of the team */
-	int grid;
+	int grid, cluster;
+	int threads_warps;           /* of the kernel; 0: warps */
 	int64_t shared_left, regs_left;
 	Loop *loop;                  /* in an element loop */
 	bool threads_differ;         /* scalar code in which thread() may be used */
@@ -138,7 +139,7 @@ Ex element_leaf(Gen *g);
 
 /* ---- whole kernels ---- */
 typedef void Kernel(Gen *g);
-Kernel kernel_tiles, kernel_scalar, kernel_convert, kernel_pipeline, kernel_cluster, kernel_transfers;
+Kernel kernel_tiles, kernel_scalar, kernel_pipeline, kernel_handover, kernel_cluster, kernel_transfers;
 
 /* Constructs that are not generated, by name; see README. */
 bool allowed(const char *construct);

@@ -34,7 +34,7 @@ static void show_all(Gen *g)
 
 typedef struct Kind { Kernel *f; int weight; } Kind;
 static const Kind kinds[] = {
-	{ kernel_tiles, 70 }, { kernel_scalar, 15 },
+	{ kernel_tiles, 55 }, { kernel_scalar, 12 }, { kernel_pipeline, 14 }, { kernel_handover, 8 }, { kernel_cluster, 4 }, { kernel_transfers, 12 },
 };
 
 static Kernel *choose_kind(Gen *g)
@@ -47,6 +47,8 @@ static Kernel *choose_kind(Gen *g)
 		at -= kinds[k++].weight;
 	return kinds[k].f;
 }
+
+static const char *text_of(const Text *t) { return t->s ? t->s : ""; }
 
 void program_generate(Program *p, uint64_t seed)
 {
@@ -62,8 +64,11 @@ void program_generate(Program *p, uint64_t seed)
 	choose_kind(g)(g);
 	show_all(g);
 	Text all = { 0 };
-	text_put(&all, "%skernel %s(%s) grid (%d) threads (%d)\n{\n%s%s}\n", g->head.s ? g->head.s : "", p->kernel, g->params.s ? g->params.s : "",
-		g->grid, 32 * g->warps, g->decls.s ? g->decls.s : "", g->body.s ? g->body.s : "");
+	text_put(&all, "%skernel %s(%s) grid (%d) threads (%d)", text_of(&g->head), p->kernel, text_of(&g->params), g->grid,
+		32 * (g->threads_warps ? g->threads_warps : g->warps));
+	if (g->cluster)
+		text_put(&all, " cluster (%d)", g->cluster);
+	text_put(&all, "\n{\n%s%s}\n", text_of(&g->decls), text_of(&g->body));
 	p->text = all.s;
 	text_free(&g->head);
 	text_free(&g->params);

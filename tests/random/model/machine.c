@@ -203,6 +203,8 @@ static void run_cluster(Machine *m, int first_x, int y, int z)
 		Team *t = add_team(c, NULL, 0, m->threads / 32);
 		push(t, m->kernel, m->kernel->regions[0], t->env.active);
 	}
+	for (int r = 0; r < m->cluster; r++) /* every CTA has its barriers before one of them touches another's */
+		run_team(&m->cta[r].team[0]);
 	for (bool moved = true, running = true; running;) {
 		moved = running = false;
 		for (int r = 0; r < m->cluster; r++)

@@ -76,7 +76,7 @@ static void run_mma(Env *e, const Op *op, int warp)
 
 static Num join(const char *kind, Num a, Num b)
 {
-	Opcode code = !strcmp(kind, "max") ? OP_MAX : !strcmp(kind, "prod") ? OP_MUL : OP_ADD;
+	Opcode code = !strcmp(kind, "max") ? OP_MAX : !strcmp(kind, "min") ? OP_MIN : !strcmp(kind, "prod") ? OP_MUL : OP_ADD;
 	return num_operate(code, "", DT_F32, DT_F32, (Num[]){ a, b });
 }
 
