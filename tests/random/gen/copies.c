@@ -89,6 +89,13 @@ static bool conversion_fits(const Tile *a, const Tile *b)
 	return range_inside(r, b->range);
 }
 
+/* By stmatrix. */
+static bool matrix_word(const Tile *s, const Tile *t)
+{
+	return s->space == FRAG && s->mma && t->space == SHARED && dtype_bits(t->type) == 16 && s->type != t->type &&
+		!allowed("fragments of products to 16-bit tiles of another type");
+}
+
 static int find_target(Gen *g, const View *src, const int64_t *shape, View *dst)
 {
 	for (int tries = 0; tries < 12; tries++) {
@@ -97,7 +104,7 @@ static int find_target(Gen *g, const View *src, const int64_t *shape, View *dst)
 		bool global_out = t->space == GLOBAL && !t->reads;
 		if (k == src->tile || t->gone || !t->writes || t->rank != 2 || t->space == WARP_FRAG || global_out || !conversion_fits(s, t))
 			continue;
-		if (t->space == FRAG && s->space == FRAG)
+		if ((t->space == FRAG && s->space == FRAG) || matrix_word(s, t))
 			continue;
 		if (part_of_shape(g, k, shape, dst))
 			return k;
@@ -124,7 +131,8 @@ static int make_target(Gen *g, const View *src, const int64_t *shape)
 		return -1;
 	if (CHANCE(g, 40) && s->space != GLOBAL)
 		return tile_param(g, 2, t, 2, shape, like.range);
-	return CHANCE(g, 50) ? tile_shared(g, t, 2, shape, like.range, NULL) : tile_frag(g, t, 2, shape, like.range, NULL);
+	like.space = SHARED;
+	return CHANCE(g, 50) && !matrix_word(s, &like) ? tile_shared(g, t, 2, shape, like.range, NULL) : tile_frag(g, t, 2, shape, like.range, NULL);
 }
 
 static void put_copy(Gen *g, const View *src, const View *dst)

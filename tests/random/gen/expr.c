@@ -128,10 +128,19 @@ static Ex cast(Ex e, DType t, Range r)
 	return wrap(e, t, r, fmt);
 }
 
+static bool narrow_float(DType t) { return t == DT_F16 || t == DT_BF16; }
+
+/* In f32 where functions of 16-bit floats are not generated. */
+static Ex unpacked(Ex e)
+{
+	return narrow_float(e.type) && !allowed("min, max, floor, abs, fma of 16-bit floats") ? cast(e, DT_F32, e.range) : e;
+}
+
 static Ex clamp(Ex e, Range r)
 {
-	DType t = e.type;
 	char fmt[160];
+	e = unpacked(e);
+	DType t = e.type;
 	if (dtype_is_float(t)) {
 		snprintf(fmt, sizeof fmt, "min(max(%%s, %s(%.17g)), %s(%.17g))", dtype_name(t), r.lo, dtype_name(t), r.hi);
 		if (t == DT_TF32) /* min of tf32 is one of f32 */
@@ -171,6 +180,7 @@ static Ex drop_fraction(Ex e, int frac)
 	if (e.range.frac <= frac)
 		return e;
 	Range r = { floor(e.range.lo), ceil(e.range.hi), 0 };
+	e = unpacked(e);
 	return wrap(e, e.type == DT_TF32 ? DT_F32 : e.type, r, "floor(%s)");
 }
 
@@ -296,6 +306,8 @@ static Ex arithmetic(Gen *g, Ex a, Ex b)
 	static const char *const text[] = { "(%s + %s)", "(%s - %s)", "(%s * %s)" };
 	Range r = op == 0 ? (Range){ a.range.lo + b.range.lo, a.range.hi + b.range.hi, 0 }
 		: op == 1 ? (Range){ a.range.lo - b.range.hi, a.range.hi - b.range.lo, 0 } : corners(a.range, b.range);
+	if (!dtype_is_float(t) && dtype_is_signed(t) && !range_inside(r, type_range(t)) && !allowed("overflow of signed integers"))
+		return keep(a, b);
 	if (!dtype_is_float(t))
 		return wrap2(a, b, t, int_result(t, r.lo, r.hi), text[op]);
 	if (op < 2)
@@ -310,6 +322,8 @@ static Ex arithmetic(Gen *g, Ex a, Ex b)
 
 static Ex extreme(Gen *g, Ex a, Ex b)
 {
+	a = unpacked(a);
+	b = unpacked(b);
 	DType t = unify(g, &a, &b);
 	if (t == DT_BOOL)
 		return keep(a, b);
@@ -341,7 +355,7 @@ static Ex shift(Gen *g, Ex a)
 	a.literal = false;
 	bool left = CHANCE(g, 50);
 	int n = rng_below(&g->rng, (int)dtype_bits(a.type));
-	Range r = left || a.range.lo < 0 ? type_range(a.type) : a.range;
+	Range r = left || a.range.lo < 0 ? type_range(a.type) : (Range){ 0, a.range.hi, 0 };
 	Ex e = ex_make(a.type, r, "(%s(%s) %s %d)", dtype_name(a.type), a.s, left ? "<<" : ">>", n);
 	e.uniform = a.uniform;
 	ex_free(&a);
@@ -379,6 +393,8 @@ static Ex unary(Gen *g, Ex a)
 		return a;
 	double size = fmax(fabs(a.range.lo), fabs(a.range.hi));
 	char fmt[32];
+	a = unpacked(a);
+	t = a.type;
 	if (dtype_is_float(t) && CHANCE(g, 30))
 		return wrap(a, t, (Range){ floor(a.range.lo), ceil(a.range.hi), 0 }, "floor(%s)");
 	if (CHANCE(g, 50)) {
@@ -404,6 +420,8 @@ static Ex fused(Gen *g, Ex a, Ex b)
 {
 	if (!dtype_is_float(a.type) || !dtype_is_float(b.type))
 		return arithmetic(g, a, b);
+	a = unpacked(a);
+	b = unpacked(b);
 	DType t = unify(g, &a, &b);
 	Ex c = ex_make(t, (Range){ 3, 3, 0 }, "%s(3.0)", dtype_name(t));
 	Range p = corners(a.range, b.range), r = { p.lo + 3, p.hi + 3, p.frac };

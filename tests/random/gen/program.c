@@ -6,14 +6,21 @@
 
 #include "tests/random/gen/gen.h"
 
-static const struct { const char *construct, *why; } switched_off[] = {
-	{ "", "" },
+/* Known not to work: README.md says why.  RANDOM_ALL=1 generates them all the same. */
+static const char *const switched_off[] = {
+	"A.T of several warpgroups",
+	"min, max, floor, abs, fma of 16-bit floats",
+	"overflow of signed integers",
+	"fragments of products to 16-bit tiles of another type",
+	"panels of few rows",
 };
 
 bool allowed(const char *construct)
 {
+	if (getenv("RANDOM_ALL"))
+		return true;
 	for (size_t k = 0; k < sizeof switched_off / sizeof switched_off[0]; k++)
-		if (!strcmp(switched_off[k].construct, construct))
+		if (!strcmp(switched_off[k], construct))
 			return false;
 	return true;
 }

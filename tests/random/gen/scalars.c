@@ -35,9 +35,10 @@ static void set(Gen *g, int k)
 {
 	static const char *const ops[] = { "+=", "-=", "*=", "&=", "|=", "^=" };
 	Var *v = &g->var[k];
+	bool wraps = !dtype_is_signed(v->type) || allowed("overflow of signed integers");
 	bool whole = !dtype_is_float(v->type) && v->type != DT_BOOL && range_inside(type_range(v->type), v->range);
 	Ex e = ex_into(g, ex_any(g, 2), v->type, v->range);
-	line(g, "%s %s %s;", v->name, whole && CHANCE(g, 40) ? PICK(g, ops) : "=", e.s);
+	line(g, "%s %s %s;", v->name, whole && CHANCE(g, 40) ? ops[wraps ? rng_below(&g->rng, 6) : 3 + rng_below(&g->rng, 3)] : "=", e.s);
 	ex_free(&e);
 }
 
@@ -151,7 +152,7 @@ static void twin(Gen *g, int y, int k)
 {
 	static const DType types[] = { DT_I8, DT_U8, DT_I16, DT_U16, DT_I32, DT_U32, DT_I64, DT_U64 };
 	static const char *const ops[] = { "+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>", "<", "<=", "==", ">", "!=" };
-	DType s = PICK(g, types), t = CHANCE(g, 60) ? s : PICK(g, types);
+	DType s = types[rng_below(&g->rng, 8) | !allowed("overflow of signed integers")], t = CHANCE(g, 60) || !allowed("overflow of signed integers") ? s : PICK(g, types);
 	const char *op = PICK(g, ops);
 	bool counts = strchr("/%", op[0]) != NULL || !strcmp(op, "<<") || !strcmp(op, ">>");
 	Program *p = g->p;

@@ -7,10 +7,13 @@
 
 static const DType types[] = { DT_BF16, DT_F16, DT_F32, DT_TF32, DT_I32, DT_U8, DT_I16, DT_I64, DT_U16, DT_I8, DT_U32, DT_U64 };
 
-static const char *layout_for(Gen *g, DType t, int64_t columns)
+static const char *layout_for(Gen *g, DType t, int64_t rows, int64_t columns)
 {
 	static const char *const names[] = { "linear", "swizzle32", "swizzle64", "swizzle128" };
 	int k = rng_below(&g->rng, 4);
+	bool few = rows % 8 && columns * dtype_bytes(t) > (k ? 16 << k : 32);
+	if (few && !allowed("panels of few rows"))
+		return "linear";
 	return CHANCE(g, 50) && columns * dtype_bytes(t) % (16 << k) == 0 ? names[k] : NULL;
 }
 
@@ -47,7 +50,7 @@ static void round_trip(Gen *g, Trip *trip)
 	r.lo = fmin(r.lo, 0);
 	int64_t ext[2] = { rows + more, columns + extra };
 	int x = tile_param(g, 1, t, 2, ext, r), y = tile_param(g, 2, t, 2, ext, r);
-	int s = x < 0 || y < 0 ? -1 : tile_shared(g, t, 2, (int64_t[]){ rows, columns }, r, layout_for(g, t, columns));
+	int s = x < 0 || y < 0 ? -1 : tile_shared(g, t, 2, (int64_t[]){ rows, columns }, r, layout_for(g, t, rows, columns));
 	if (s < 0)
 		return;
 	if (CHANCE(g, 30)) /* past the end */
@@ -74,7 +77,7 @@ static void planes(Gen *g, Trip *trip)
 	DType t = PICK(g, types);
 	int64_t unit = 16 / dtype_bytes(t), ext[3] = { rng_between(&g->rng, 1, 4), 8 << rng_below(&g->rng, 3), unit << rng_below(&g->rng, 4) };
 	Range r = default_range(g, t);
-	int x = tile_param(g, 1, t, 3, ext, r), s = x < 0 ? -1 : tile_shared(g, t, 2, ext + 1, r, layout_for(g, t, ext[2]));
+	int x = tile_param(g, 1, t, 3, ext, r), s = x < 0 ? -1 : tile_shared(g, t, 2, ext + 1, r, layout_for(g, t, ext[1], ext[2]));
 	if (s < 0)
 		return;
 	tile_writes(g, s);
@@ -115,7 +118,7 @@ static void reduction(Gen *g, Trip *trip)
 	int64_t unit = 16 / dtype_bytes(t), ext[2] = { 8 << rng_below(&g->rng, 3), unit << rng_below(&g->rng, 3) };
 	Range r = { dtype_is_signed(t) || dtype_is_float(t) ? -4 : 0, 4, 0 };
 	(void)trip;
-	int z = tile_param(g, 3, t, 2, ext, r), s = z < 0 ? -1 : tile_shared(g, t, 2, ext, r, layout_for(g, t, ext[1]));
+	int z = tile_param(g, 3, t, 2, ext, r), s = z < 0 ? -1 : tile_shared(g, t, 2, ext, r, layout_for(g, t, ext[0], ext[1]));
 	if (s < 0)
 		return;
 	tile_writes(g, s);
