@@ -78,17 +78,33 @@ static bool lower_batch(Job *j, LowerTarget target, LowerResult *out)
 	return lower_module(j->arena, j->tir, &lo, out);
 }
 
+/* Random programs may spill. */
+static bool assemble(Job *j, const LowerResult *ptx, ModuleParts *parts, PtxasResult *r)
+{
+	const char *program = ptxas_find(j->arena, NULL);
+	PtxasOptions po = { .program = program, .opt_level = 1, .allow_spill = true, .allow_serialized = true };
+	parts->ptx = ptx->data, parts->ptx_len = ptx->len;
+	if (!program)
+		return true;
+	if (!ptxas_assemble(j->arena, j->tir, ptx->data, ptx->len, &po, r))
+		return false;
+	parts->resources = r;
+	parts->cubin = r->cubin, parts->cubin_len = r->len;
+	parts->ptx_len = 0;
+	return true;
+}
+
 static bool compile_batch(Job *j, Buffer *module)
 {
 	PassOptions po = { 0 };
 	LowerResult elf = { 0 }, ptx = { 0 };
 	ModuleParts parts = { 0 };
-	if (!passes_run(j->tir, &po) || diags_error_count(j->diags) || !lower_batch(j, LOWER_CPU, &elf))
+	PtxasResult assembled = { 0 };
+	if (!passes_run(j->tir, &po) || diags_error_count(j->diags) || (j->b->cpu && !lower_batch(j, LOWER_CPU, &elf)))
 		return false;
-	if (j->b->ptx && !lower_batch(j, LOWER_SM90A, &ptx))
+	if (j->b->gpu && (!lower_batch(j, LOWER_SM90A, &ptx) || !assemble(j, &ptx, &parts, &assembled)))
 		return false;
 	parts.elf = elf.data, parts.elf_len = elf.len;
-	parts.ptx = ptx.data, parts.ptx_len = ptx.len;
 	return module_write(j->tir, "random.tile", &parts, module);
 }
 
@@ -280,17 +296,10 @@ static void hand_over(const Job *j, const Buffer *module, Products *out)
 {
 	out->module = bytes_new(module->len);
 	out->module_len = module->len;
-	if (module->len)
-		memcpy(out->module, module->data, module->len);
-	for (int k = 0; k < j->b->n; k++) {
-		const ModelTensor *t = j->tensors + k * MAX_TENSORS;
-		size_t all = 0, at = 0;
+	memcpy(out->module, module->data, module->len);
+	for (int k = 0; k < j->b->n; k++)
 		for (int n = 0; n < j->b->program[k].ntensors; n++)
-			all += t[n].bytes;
-		out->want[k] = bytes_new(all);
-		for (int n = 0; n < j->b->program[k].ntensors; at += t[n++].bytes)
-			memcpy(out->want[k] + at, t[n].data, t[n].bytes);
-	}
+			out->digest[k][n] = tensor_digest(&j->b->program[k].tensor[n], j->tensors[k * MAX_TENSORS + n].data);
 }
 
 void check_batch(const Batch *b, tilert_device *device, Report *reports, Products *products)

@@ -30,12 +30,12 @@ typedef struct Batch {
 	int n;
 	int opt_level;
 	uint64_t schedule; /* seed of the CPU device */
-	bool ptx;          /* also lower for the GPU */
+	bool cpu, gpu;     /* compile for these; for the GPU with ptxas where it is found */
 } Batch;
 
-/* A report for each program.  `module` receives the compiled module of the batch (malloc) when not NULL, `want` of each program
- * the expected bytes of each tensor one after the other. */
-typedef struct Products { char *module; size_t module_len; unsigned char **want; } Products;
+/* The module, owned by the caller, and of each program the digests of what must come out. */
+typedef struct Products { char *module; size_t module_len; uint64_t (*digest)[MAX_TENSORS]; } Products;
+/* A report for each program; products may be NULL. */
 void check_batch(const Batch *b, tilert_device *device, Report *reports, Products *products);
 
 #endif

@@ -17,8 +17,7 @@
 typedef struct Options {
 	uint64_t first, count;
 	int batch, jobs, opt_level, seconds;
-	bool verbose;
-	const char *device, *findings;
+	bool verbose, gpu;
 } Options;
 
 typedef struct Totals {
@@ -42,18 +41,17 @@ static void run_batch(const Options *o, uint64_t first, int n, Report *reports, 
 {
 	Program programs[MAX_BATCH];
 	tilert_device *device;
-	if (tilert_device_open(o->device, &device) != TILERT_OK) {
+	if (tilert_device_open("cpu", &device) != TILERT_OK) {
 		fprintf(stderr, "random: %s\n", tilert_last_error());
 		exit(3);
 	}
-	if (!strcmp(o->device, "cpu"))
-		tilert_cpu_configure(device, first + 1, 1);
+	tilert_cpu_configure(device, first + 1, 1);
 	for (int k = 0; k < n; k++) {
 		program_generate(&programs[k], first + (uint64_t)k);
 		statements[k] = programs[k].statements;
 	}
 	Batch b = { .program = programs, .n = n, .opt_level = o->opt_level < 0 ? (int)(first / (uint64_t)o->batch % 4) : o->opt_level,
-		.schedule = first, .ptx = strcmp(o->device, "cpu") != 0 };
+		.schedule = first, .cpu = true, .gpu = o->gpu };
 	check_batch(&b, device, reports, NULL);
 	/* what one of them spoils is no verdict on the others */
 	bool again = n > 1 && (reports[0].verdict == V_REFUSED || reports[0].verdict == V_INTERNAL);
@@ -218,7 +216,7 @@ static int show(uint64_t seed)
 
 static int usage(void)
 {
-	fputs("usage: random [--first=SEED] [--count=N] [--seconds=N] [--batch=N] [--jobs=N] [-O0..3] [--device=cpu] [-v]\n"
+	fputs("usage: random [--first=SEED] [--count=N] [--seconds=N] [--batch=N] [--jobs=N] [-O0..3] [--gpu] [-v]\n"
 	      "       random --show=SEED\n"
 	      "       random --reduce=SEED\n"
 	      "       random --pack=FOLDER [--first=SEED] [--count=N]\n", stderr);
@@ -233,8 +231,8 @@ static const char *value_of(const char *arg, const char *name)
 
 int main(int argc, char **argv)
 {
-	Options o = { .count = 300, .batch = 6, .jobs = 2, .opt_level = -1, .device = "cpu" };
-	const char *v;
+	Options o = { .count = 300, .batch = 6, .jobs = 2, .opt_level = -1 };
+	const char *v, *reduced = NULL, *folder = NULL;
 	for (int k = 1; k < argc; k++) {
 		const char *a = argv[k];
 		if ((v = value_of(a, "--first=")))
@@ -249,20 +247,22 @@ int main(int argc, char **argv)
 			o.jobs = atoi(v);
 		else if ((v = value_of(a, "-O")))
 			o.opt_level = atoi(v);
-		else if ((v = value_of(a, "--device=")))
-			o.device = v;
+		else if (!strcmp(a, "--gpu"))
+			o.gpu = true;
 		else if (!strcmp(a, "-v"))
 			o.verbose = true;
 		else if ((v = value_of(a, "--show=")))
 			return show(strtoull(v, NULL, 0));
 		else if ((v = value_of(a, "--reduce=")))
-			return reduce(strtoull(v, NULL, 0), o.opt_level < 0 ? 2 : o.opt_level);
+			reduced = v;
 		else if ((v = value_of(a, "--pack=")))
-			return pack(v, o.first, o.count);
+			folder = v;
 		else
 			return usage();
 	}
 	if (o.batch < 1 || o.batch > MAX_BATCH || o.jobs < 1)
 		return usage();
-	return run_all(&o);
+	if (reduced)
+		return reduce(strtoull(reduced, NULL, 0), o.opt_level < 0 ? 2 : o.opt_level);
+	return folder ? pack(folder, o.first, o.count) : run_all(&o);
 }

@@ -47,7 +47,7 @@ static Verdict verdict_of(Program *p, char *text, int opt_level, Report *shared)
 			_exit(3);
 		tilert_cpu_configure(d, p->seed + 1, 1);
 		p->text = text;
-		check_batch(&(Batch){ .program = p, .n = 1, .opt_level = opt_level }, d, shared, NULL);
+		check_batch(&(Batch){ .program = p, .n = 1, .cpu = true, .opt_level = opt_level }, d, shared, NULL);
 		_exit(0);
 	}
 	int status = 0;
@@ -119,5 +119,3 @@ int reduce(uint64_t seed, int opt_level)
 	free(text);
 	return 0;
 }
-
-int pack(const char *folder, uint64_t first, uint64_t count) { (void)folder; (void)first; (void)count; return 0; }

@@ -80,6 +80,8 @@ static bool conversion_fits(const Tile *a, const Tile *b)
 	Range r = a->range;
 	if (b->type == DT_BOOL || a->type == DT_BOOL)
 		return a->type == b->type;
+	if (b->type == DT_TF32 && !range_exact(DT_TF32, r) && !allowed("rounding to tf32"))
+		return false;
 	if (!dtype_is_float(b->type) && !dtype_is_float(a->type))
 		return range_inside(r, b->range) || range_inside(type_range(b->type), b->range);
 	if (!dtype_is_float(b->type))
@@ -87,13 +89,6 @@ static bool conversion_fits(const Tile *a, const Tile *b)
 	else if (!range_exact(b->type, r))
 		r = (Range){ r.lo * (r.lo < 0 ? 1.01 : .99), r.hi * (r.hi > 0 ? 1.01 : .99), r.frac };
 	return range_inside(r, b->range);
-}
-
-/* By stmatrix. */
-static bool matrix_word(const Tile *s, const Tile *t)
-{
-	return s->space == FRAG && s->mma && t->space == SHARED && dtype_bits(t->type) == 16 && s->type != t->type &&
-		!allowed("fragments of products to 16-bit tiles of another type");
 }
 
 static int find_target(Gen *g, const View *src, const int64_t *shape, View *dst)
@@ -104,7 +99,7 @@ static int find_target(Gen *g, const View *src, const int64_t *shape, View *dst)
 		bool global_out = t->space == GLOBAL && !t->reads;
 		if (k == src->tile || t->gone || !t->writes || t->rank != 2 || t->space == WARP_FRAG || global_out || !conversion_fits(s, t))
 			continue;
-		if ((t->space == FRAG && s->space == FRAG) || matrix_word(s, t))
+		if (t->space == FRAG && s->space == FRAG)
 			continue;
 		if (part_of_shape(g, k, shape, dst))
 			return k;
@@ -127,12 +122,13 @@ static int make_target(Gen *g, const View *src, const int64_t *shape)
 		like.range = type_range(t);
 	else
 		like.range = (Range){ s->range.lo * (s->range.lo < 0 ? 1.02 : .98), s->range.hi * (s->range.hi > 0 ? 1.02 : .98), s->range.frac };
+	if (t == DT_TF32 && !range_exact(t, s->range) && !allowed("rounding to tf32"))
+		return -1;
 	if (!conversion_fits(s, &like) || !range_fits(t, like.range))
 		return -1;
 	if (CHANCE(g, 40) && s->space != GLOBAL)
 		return tile_param(g, 2, t, 2, shape, like.range);
-	like.space = SHARED;
-	return CHANCE(g, 50) && !matrix_word(s, &like) ? tile_shared(g, t, 2, shape, like.range, NULL) : tile_frag(g, t, 2, shape, like.range, NULL);
+	return CHANCE(g, 50) ? tile_shared(g, t, 2, shape, like.range, NULL) : tile_frag(g, t, 2, shape, like.range, NULL);
 }
 
 static void put_copy(Gen *g, const View *src, const View *dst)

@@ -210,6 +210,12 @@ static Ex convert_to(Gen *g, Ex e, DType t)
 		e = clamp(e, narrow(e.type, type_range(t)));
 		r = e.range;
 	}
+	if (t == DT_TF32 && !range_exact(t, r) && !allowed("rounding to tf32")) {
+		if (dtype_is_float(e.type))
+			e = drop_fraction(e, 0);
+		e = clamp(e, narrow(e.type, (Range){ -1024, 1024, 0 }));
+		return cast(e, t, e.range);
+	}
 	if (!range_exact(t, r)) /* rounding goes outward by less than this */
 		r = (Range){ r.lo - fabs(r.lo) / 128, r.hi + fabs(r.hi) / 128, r.frac };
 	return cast(e, t, r);

@@ -101,8 +101,6 @@ bool st_product(Gen *g)
 		return false;
 	bool in_registers = t != DT_TF32 && CHANCE(g, 25), at = t != DT_TF32 && !in_registers && CHANCE(g, 35) && m * dtype_bytes(t) % 16 == 0;
 	bool bt = t == DT_TF32 || CHANCE(g, 50);
-	if (at && g->warps > 4 && !allowed("A.T of several warpgroups"))
-		at = false;
 	bool ok = in_registers ? register_operand(g, t, m, k, a, sizeof a) : shared_operand(g, t, m, k, at, a, sizeof a);
 	if (!ok || !shared_operand(g, t, k, n, bt, b, sizeof b))
 		return false;

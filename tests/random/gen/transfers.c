@@ -11,9 +11,8 @@ static const char *layout_for(Gen *g, DType t, int64_t rows, int64_t columns)
 {
 	static const char *const names[] = { "linear", "swizzle32", "swizzle64", "swizzle128" };
 	int k = rng_below(&g->rng, 4);
-	bool few = rows % 8 && columns * dtype_bytes(t) > (k ? 16 << k : 32);
-	if (few && !allowed("panels of few rows"))
-		return "linear";
+	if (rows % 8 && columns * dtype_bytes(t) > 32) /* panels of fewer rows than a swizzle repeats after are refused */
+		return columns * dtype_bytes(t) % 32 ? NULL : "linear";
 	return CHANCE(g, 50) && columns * dtype_bytes(t) % (16 << k) == 0 ? names[k] : NULL;
 }
 
