@@ -192,6 +192,8 @@ int main(int argc, char **argv)
 		if (n < from)
 			continue;
 		run(&r, &job);
+		if (getenv("RANDOM_TELL"))
+			printf("ran %llu\n", (unsigned long long)job.p.seed);
 		if (r.failed && argc > 2 && strcmp(argv[2], "cpu")) {
 			printf("next %ld\n", n + 1);
 			break;
