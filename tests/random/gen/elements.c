@@ -166,8 +166,10 @@ static int declare_local(Gen *g)
 		return -1;
 	Ex e = ex_any(g, 2);
 	DType t = e.type == DT_TF32 ? DT_F32 : e.type;
-	if (e.literal || t != e.type)
+	if (e.literal || t != e.type) {
+		ex_free(&e);
 		e = ex_of_type(g, t, 1);
+	}
 	Var *v = &g->var[g->nvars];
 	*v = (Var){ .type = e.type, .range = e.range, .uniform = true };
 	snprintf(v->name, sizeof v->name, "v%d", fresh(g));

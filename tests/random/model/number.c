@@ -33,6 +33,10 @@ double num_round(DType t, double v)
 	int e;
 	if (v == 0 || !isfinite(v))
 		return v;
+	if (t == DT_F32)
+		return (double)(float)v;
+	if (fabs(v) <= 128 && v == trunc(v)) /* most are: quickly */
+		return v;
 	(void)frexp(v, &e); /* |v| in [2^(e-1), 2^e) */
 	int ulp = (e - 1 < f.least ? f.least : e - 1) - (f.digits - 1);
 	double r = ldexp(nearbyint(ldexp(v, -ulp)), ulp);

@@ -104,54 +104,63 @@ static void declare_var(Env *e, const Op *op)
 
 /* ---- elements ---- */
 
-static bool lane_indices(Env *e, const Op *op, int at, int lane, int64_t *index)
+/* The operands of a load, store or atomic whose object is operand `at`. */
+typedef struct Access {
+	Env *e;
+	const Op *op;
+	int rank, warp_rows; /* the rows of a warp in a fragment of all: 16, else 0 */
+	bool masked;
+	const Store *store;  /* of warp frags the first */
+	bool own;            /* each warp has its own store */
+	Lanes index[TIR_MAX_RANK], mask;
+} Access;
+
+static Access access_of(Env *e, const Op *op, int at)
 {
-	for (int d = 0; d < op->args[at]->type.rank; d++) {
-		Num x = lane_value(e, op->args[at + 1 + d], lane);
+	Access a = { .e = e, .op = op, .rank = op->args[at]->type.rank, .masked = attr_int(op, "masked", 0) != 0 };
+	a.store = object_of(e, op->args[at])->store;
+	a.own = attr_int(op->args[at]->def, "warp_scope", 0) != 0;
+	a.warp_rows = attr_int(op, "warp_scope", 0) && !a.own ? 16 : 0;
+	for (int d = 0; d < a.rank; d++)
+		a.index[d] = lanes_of(e, op->args[at + 1 + d]);
+	if (a.masked)
+		a.mask = lanes_of(e, op->args[op->nargs - 1]);
+	return a;
+}
+
+/* Of a lane that executes; NULL where the mask is off. */
+static const Store *access_lane(const Access *a, int lane, int64_t *index)
+{
+	int warp = (a->e->flatten ? a->e->outer_lane : lane) / 32;
+	if (a->masked) {
+		Num m = a->mask.v[lane * a->mask.stride];
+		if (m.undefined)
+			model_fail(a->e->m, a->op, "the mask is undefined");
+		if (!m.i)
+			return NULL;
+	}
+	for (int d = 0; d < a->rank; d++) {
+		Num x = a->index[d].v[lane * a->index[d].stride];
 		if (x.undefined)
-			model_fail(e->m, op, "an index is undefined");
+			model_fail(a->e->m, a->op, "an index is undefined");
 		index[d] = x.i;
 	}
-	return true;
-}
-
-static bool masked_off(Env *e, const Op *op, int lane)
-{
-	if (!attr_int(op, "masked", 0))
-		return false;
-	Num x = lane_value(e, op->args[op->nargs - 1], lane);
-	if (x.undefined)
-		model_fail(e->m, op, "the mask is undefined");
-	return !x.i;
-}
-
-/* Of a fragment per warp, or this warp's rows of a fragment. */
-static const Store *element_store_of(Env *e, const Op *op, int at, int lane, int64_t *index)
-{
-	const Object *o = object_of(e, op->args[at]);
-	int warp = (e->flatten ? e->outer_lane : lane) / 32;
-	bool own = attr_int(op->args[at]->def, "warp_scope", 0) != 0;
-	if (attr_int(op, "warp_scope", 0) && !own)
-		index[0] += 16 * warp;
-	return &o->store[own ? warp : 0];
+	index[0] += a->warp_rows * warp;
+	return &a->store[a->own ? warp : 0];
 }
 
 static void run_load(Env *e, const Op *op)
 {
 	int64_t index[TIR_MAX_RANK];
+	Access a = access_of(e, op, 0);
 	Lanes r = lanes_new(e, true);
 	for (int n = 0; n < e->lanes; n++) {
+		const Store *s = e->active[n] ? access_lane(&a, n, index) : NULL;
 		r.v[n] = num_undefined();
-		if (!e->active[n])
-			continue;
-		if (masked_off(e, op, n)) {
-			if (op->args[0]->type.kind == TY_TENSOR)
-				r.v[n] = (Num){ 0 };
-			continue;
-		}
-		lane_indices(e, op, 0, n, index);
-		const Store *s = element_store_of(e, op, 0, n, index);
-		r.v[n] = store_load(e->m, op, s, index);
+		if (s)
+			r.v[n] = store_load(e->m, op, s, index);
+		else if (e->active[n] && a.store->object->code == OP_TENSOR)
+			r.v[n] = (Num){ 0 };
 	}
 	lanes_set(e, op->result, r);
 }
@@ -159,12 +168,12 @@ static void run_load(Env *e, const Op *op)
 static void run_store(Env *e, const Op *op)
 {
 	int64_t index[TIR_MAX_RANK];
+	Access a = access_of(e, op, 1);
+	Lanes x = lanes_of(e, op->args[0]);
 	for (int n = 0; n < e->lanes; n++) {
-		if (!e->active[n] || masked_off(e, op, n))
-			continue;
-		lane_indices(e, op, 1, n, index);
-		const Store *s = element_store_of(e, op, 1, n, index);
-		store_store(e->m, op, s, index, lane_value(e, op->args[0], n));
+		const Store *s = e->active[n] ? access_lane(&a, n, index) : NULL;
+		if (s)
+			store_store(e->m, op, s, index, x.v[n * x.stride]);
 	}
 }
 
@@ -179,15 +188,15 @@ static void run_atomic(Env *e, const Op *op)
 {
 	int64_t index[TIR_MAX_RANK];
 	DType t = op->args[0]->type.dtype;
-	Lanes r = lanes_new(e, true);
+	Access a = access_of(e, op, 1);
+	Lanes r = lanes_new(e, true), x = lanes_of(e, op->args[0]);
 	for (int n = 0; n < e->lanes; n++) {
+		const Store *s = e->active[n] ? access_lane(&a, n, index) : NULL;
 		r.v[n] = num_undefined();
-		if (!e->active[n] || masked_off(e, op, n))
+		if (!s)
 			continue;
-		lane_indices(e, op, 1, n, index);
-		const Store *s = element_store_of(e, op, 1, n, index);
 		r.v[n] = store_load(e->m, op, s, index);
-		store_store(e->m, op, s, index, combine(op, t, r.v[n], lane_value(e, op->args[0], n)));
+		store_store(e->m, op, s, index, combine(op, t, r.v[n], x.v[n * x.stride]));
 	}
 	if (op->result)
 		lanes_set(e, op->result, r);

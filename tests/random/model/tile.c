@@ -54,19 +54,29 @@ static void run_fill(Env *e, const Op *op, int warp)
 
 /* ---- products, reductions, scans ---- */
 
+static Num *gather(Env *e, const Op *op, const Cells *c)
+{
+	int64_t n = cells_count(c);
+	Num *x = ARENA_ARRAY(e->m->arena, Num, n);
+	for (int64_t k = 0; k < n; k++)
+		x[k] = cells_load(e, op, c, k, false);
+	return x;
+}
+
 static void run_mma(Env *e, const Op *op, int warp)
 {
 	Cells d = cells_of(e, op, op->args[0], warp), a = cells_of(e, op, op->args[1], warp), b = cells_of(e, op, op->args[2], warp);
 	int64_t rows = d.shape[0], columns = d.shape[1], depth = a.shape[1];
 	int64_t acc = attr_int(op, "acc", 0);
+	const Num *left = gather(e, op, &a), *right = gather(e, op, &b);
 	for (int64_t i = 0; i < rows; i++)
 		for (int64_t j = 0; j < columns; j++) {
 			Num old = acc ? cells_load(e, op, &d, i * columns + j, false) : (Num){ .f = 0 };
 			double sum = 0;
 			for (int64_t k = 0; k < depth; k++) {
-				Num x = cells_load(e, op, &a, i * depth + k, false), y = cells_load(e, op, &b, k * columns + j, false);
-				old.undefined |= x.undefined || y.undefined;
-				sum += x.f * y.f;
+				const Num *x = &left[i * depth + k], *y = &right[k * columns + j];
+				old.undefined |= x->undefined || y->undefined;
+				sum += x->f * y->f;
 			}
 			Num r = num_float(DT_F32, acc < 0 ? old.f - sum : old.f + sum);
 			r.undefined = old.undefined;
