@@ -17,4 +17,8 @@ int64_t value_divisor(const Region *loop, const Value *v, int zero_arg);
 /* The largest power of two such that v is the same for all values of arg in an aligned run of that length. */
 int64_t constant_run(const Region *loop, const Value *v, int arg);
 
+/* Whether v is computed from dims, block and thread numbers, loop counters and small constants alone, which is taken not to overflow;
+ * looks `depth` operations deep. */
+bool index_arithmetic(const Value *v, int depth);
+
 #endif

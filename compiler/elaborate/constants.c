@@ -118,14 +118,17 @@ static bool fold_division(int op, DType t, int64_t a, int64_t b, Ev *out)
 	return true;
 }
 
+/* A count of the width or more, or below zero, leaves nothing but the sign of what is shifted right. */
 static int64_t fold_shift(int op, DType t, int64_t a, int64_t b)
 {
-	unsigned bits = dtype_bits(t), n = (unsigned)b & (bits >= 64 ? 63U : bits - 1);
-	if (op == BIN_SHL)
-		return (int64_t)((uint64_t)a << n);
-	if (!dtype_is_signed(t))
-		return (int64_t)(as_unsigned(t, a) >> n);
-	return a < 0 ? (int64_t)~(~(uint64_t)a >> n) : a >> n;
+	unsigned bits = dtype_bits(t), n = as_unsigned(t, b) < bits ? (unsigned)b : bits;
+	if (op == BIN_SHR && dtype_is_signed(t)) {
+		n = n < bits ? n : bits - 1;
+		return a < 0 ? (int64_t)~(~(uint64_t)a >> n) : a >> n;
+	}
+	if (n == bits)
+		return 0;
+	return op == BIN_SHL ? (int64_t)((uint64_t)a << n) : (int64_t)(as_unsigned(t, a) >> n);
 }
 
 bool fold_binary(int op, DType t, Ev x, Ev y, Ev *out)
@@ -152,15 +155,19 @@ bool fold_binary(int op, DType t, Ev x, Ev y, Ev *out)
 	return true;
 }
 
+/* To the nearest that the type has; NaN gives 0. */
 static int64_t truncate_float(DType t, double f)
 {
+	unsigned bits = dtype_bits(t);
+	bool s = dtype_is_signed(t);
+	double end = ldexp(1, (int)bits - s);
 	if (isnan(f))
 		return 0;
-	if (t == DT_U64 && f >= 9223372036854775808.0)
-		return f >= 18446744073709551616.0 ? -1 : (int64_t)(uint64_t)f;
-	if (f >= 9223372036854775807.0)
-		return INT64_MAX;
-	return f <= -9223372036854775808.0 ? INT64_MIN : (int64_t)f;
+	if (f >= end)
+		return s ? (int64_t)(UINT64_MAX >> (65 - bits)) : (int64_t)(UINT64_MAX >> (64 - bits));
+	if (f <= -end || (!s && f <= 0))
+		return s ? -(int64_t)(UINT64_MAX >> (65 - bits)) - 1 : 0;
+	return s ? (int64_t)f : (int64_t)(uint64_t)f;
 }
 
 Ev fold_cast(Ev a, DType t)

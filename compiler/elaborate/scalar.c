@@ -310,21 +310,24 @@ static Ev emit_binary(Elab *E, Loc loc, int op, DType t, Ev a, Ev b)
 	return r;
 }
 
-/* A shift has the type of its left operand. */
+/* A shift has the type of its left operand; it is done in the width of a wider count. */
 static DType unify_shift(Elab *E, Loc loc, const char *what, Ev *a, Ev *b)
 {
 	bool ok = ev_is_scalar(*a) && ev_is_scalar(*b) && dtype_is_int(a->dtype) && dtype_is_int(b->dtype);
 	if (!ok || a->literal || b->literal)
 		return ev_unify(E, loc, what, a, b);
-	*b = ev_cast(E, loc, *b, a->dtype);
-	return a->dtype;
+	static const DType wide[2][2] = { { DT_U32, DT_U64 }, { DT_I32, DT_I64 } }; /* signed, 64 bits */
+	DType t = a->dtype;
+	if (dtype_bits(b->dtype) > dtype_bits(t))
+		t = dtype_bits(b->dtype) == 16 ? (dtype_is_signed(t) ? DT_I16 : DT_U16) : wide[dtype_is_signed(t)][dtype_bits(b->dtype) == 64];
+	*a = ev_cast(E, loc, *a, t);
+	*b = ev_cast(E, loc, *b, t);
+	return t;
 }
 
-Ev ev_binary(Elab *E, Loc loc, int op, Ev a, Ev b)
+static Ev binary_of(Elab *E, Loc loc, int op, DType t, Ev a, Ev b)
 {
 	const BinaryInfo *info = &binary_info[op];
-	bool shift = op == BIN_SHL || op == BIN_SHR;
-	DType t = shift ? unify_shift(E, loc, info->text, &a, &b) : ev_unify(E, loc, info->text, &a, &b);
 	if (t == DT_NONE)
 		return ev_error();
 	bool allowed = t == DT_BOOL ? info->bools : dtype_is_float(t) ? info->floats : info->ints;
@@ -349,6 +352,16 @@ Ev ev_binary(Elab *E, Loc loc, int op, Ev a, Ev b)
 		return ev_error();
 	}
 	return emit_binary(E, loc, op, t, a, b);
+}
+
+Ev ev_binary(Elab *E, Loc loc, int op, Ev a, Ev b)
+{
+	const char *what = binary_info[op].text;
+	bool shift = op == BIN_SHL || op == BIN_SHR;
+	DType left = a.dtype, t = shift ? unify_shift(E, loc, what, &a, &b) : ev_unify(E, loc, what, &a, &b);
+	bool literal = a.literal;
+	Ev r = binary_of(E, loc, op, t, a, b);
+	return shift && !literal && !b.literal && r.kind != EV_ERROR && r.dtype != left ? ev_cast(E, loc, r, left) : r;
 }
 
 /* ---- unary operators, selection, masks ---- */

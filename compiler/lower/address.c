@@ -87,8 +87,10 @@ static uint64_t possible_bits(const Lower *L, V v, int depth)
 
 static uint64_t bits_of(const Lower *L, V v) { return possible_bits(L, v, DEPTH); }
 
-/* v without the constants added in it, which go to *c; exact: only where the sum does not wrap. */
-static V split_at(Lower *L, V v, bool exact, int depth, int64_t *c)
+bool always_below(const Lower *L, V v, uint64_t end) { return bits_of(L, v) < end; }
+
+/* v without the constants added in it, which go to *c.  A sum in an index does not wrap: where it would, no tensor has the element. */
+static V split_at(Lower *L, V v, int depth, int64_t *c)
 {
 	int64_t k, part = 0;
 	*c = 0;
@@ -97,13 +99,13 @@ static V split_at(Lower *L, V v, bool exact, int depth, int64_t *c)
 	if (!LLVMIsAInstruction(v) || depth == 0)
 		return v;
 	LLVMOpcode code = LLVMGetInstructionOpcode(v);
-	if (code != LLVMSExt && (!LLVMIsABinaryOperator(v) || (code != LLVMOr && exact && !LLVMGetNSW(v))))
+	if (code != LLVMSExt && !LLVMIsABinaryOperator(v))
 		return v;
 	V a = LLVMGetOperand(v, 0), b = code == LLVMSExt ? NULL : LLVMGetOperand(v, 1);
 	switch (code) {
 	case LLVMAdd: case LLVMSub: {
-		a = split_at(L, a, exact, depth - 1, c);
-		b = split_at(L, b, exact, depth - 1, &part);
+		a = split_at(L, a, depth - 1, c);
+		b = split_at(L, b, depth - 1, &part);
 		if (*c == 0 && part == 0)
 			return v;
 		*c += code == LLVMAdd ? part : -part;
@@ -112,26 +114,26 @@ static V split_at(Lower *L, V v, bool exact, int depth, int64_t *c)
 	case LLVMOr:
 		if (!is_const(b, &k) || (bits_of(L, a) & (uint64_t)k & width_mask(v)) != 0)
 			return v;
-		a = split_at(L, a, exact, depth - 1, c);
+		a = split_at(L, a, depth - 1, c);
 		*c += k;
 		return a;
 	case LLVMMul: case LLVMShl:
 		if (!is_const(b, &k) && (code == LLVMShl || !is_const(a, &k)))
 			return v;
-		a = split_at(L, LLVMIsAConstantInt(a) ? b : a, exact, depth - 1, c);
+		a = split_at(L, LLVMIsAConstantInt(a) ? b : a, depth - 1, c);
 		if (*c == 0)
 			return v;
 		k = code == LLVMShl ? (int64_t)1 << k : k;
 		*c *= k;
 		return build_mul_const(L, a, k);
 	case LLVMSExt:
-		a = split_at(L, a, true, depth - 1, c);
+		a = split_at(L, a, depth - 1, c);
 		return *c == 0 ? v : LLVMBuildSExt(L->b, a, LLVMTypeOf(v), "");
 	default: return v;
 	}
 }
 
-static V split(Lower *L, V v, bool exact, int64_t *c) { return split_at(L, v, exact, DEPTH, c); }
+static V split(Lower *L, V v, int64_t *c) { return split_at(L, v, DEPTH, c); }
 
 /* ---- shared tiles ---- */
 
@@ -160,8 +162,8 @@ static int log2_of(unsigned x) { return x > 1 ? 1 + log2_of(x / 2) : 0; }
 static V swizzled_offset(Lower *L, V above, V row, V cb, unsigned w, int64_t panel, int64_t *constant)
 {
 	int64_t r = 0, c = 0;
-	row = split(L, row, false, &r);
-	cb = split(L, cb, false, &c);
+	row = split(L, row, &r);
+	cb = split(L, cb, &c);
 	if (bits_of(L, row) & (uint64_t)r & 7) {
 		row = build_add(L, row, const_i32(L, r & 7));
 		r &= ~(int64_t)7;
@@ -193,8 +195,8 @@ static V swizzled_offset(Lower *L, V above, V row, V cb, unsigned w, int64_t pan
 static V line_offset(Lower *L, V above, V row, V cb, unsigned w, int64_t panel, int64_t *constant)
 {
 	int64_t r = 0, c = 0;
-	row = split(L, row, false, &r);
-	cb = split(L, cb, false, &c);
+	row = split(L, row, &r);
+	cb = split(L, cb, &c);
 	*constant += r * w + (c >> log2_of(w)) * panel;
 	above = build_add(L, above, build_mul_const(L, row, w));
 	return build_add(L, above, build_mul_const(L, LLVMBuildLShr(L->b, cb, const_i32(L, log2_of(w)), ""), panel));
@@ -215,7 +217,7 @@ static V offset_of(Lower *L, const Op *o, V *index, bool line, int64_t *constant
 		pitch[0] = attr_int(o, "stage_bytes", 0);
 	*constant = attr_int(o, "offset", 0);
 	for (int d = 0; d < t->rank - (w ? 2 : 0); d++) {
-		V rest = split(L, index[d], false, &c);
+		V rest = split(L, index[d], &c);
 		*constant += c * pitch[d];
 		off = build_add(L, off, build_mul_const(L, rest, pitch[d]));
 	}
@@ -250,7 +252,7 @@ V box_address(Lower *L, const Op *o, V *index)
 V barrier_address(Lower *L, const Op *bar, V slot)
 {
 	int64_t c;
-	V rest = split(L, slot, false, &c);
+	V rest = split(L, slot, &c);
 	return byte_address(L, L->shared, build_mul_const(L, rest, 8), attr_int(bar, "offset", 0) + 8 * c);
 }
 
@@ -296,7 +298,7 @@ V global_address(Lower *L, const Op *o, V *index, const DType *types)
 	int rank = o->result->type.rank;
 	for (int d = 0; d < rank; d++) {
 		DType type = types ? types[d] : DT_I32;
-		V rest = to_i64(L, split(L, index[d], dtype_bits(type) < 64, &c), type);
+		V rest = to_i64(L, split(L, index[d], &c), type);
 		if (part)
 			rest = build_add(L, LLVMBuildMul(L->b, part, to_i64(L, s->extent[d], o->args[d]->type.dtype), ""), rest);
 		part = rest;

@@ -34,6 +34,9 @@ typedef struct TargetOps {
 	V (*uniform)(Lower *, V);              /* the same value in every lane, known to be so */
 	V (*math)(Lower *, Opcode, V);         /* exp2 log2 sqrt rsqrt rcp tanh floor abs of f32; NULL: of no other */
 	V (*div_f32)(Lower *, V, V);
+	V (*to_integer)(Lower *, V f32, bool is_signed, unsigned bits); /* 32 or 64; as LLVM's saturating conversions */
+	V (*to_tf32)(Lower *, V f32);          /* to nearest even; the low bits 0 */
+	V (*shift)(Lower *, LLVMOpcode how, V, V count); /* of 32 or 64 bits; any count: it shifts by the width at most */
 	void (*enter_role)(Lower *, const char *name, V instance);
 	void (*setmaxnreg)(Lower *, int count, bool increase);
 	void (*shared_written)(Lower *, V pointer, unsigned bytes);
@@ -160,6 +163,7 @@ void declare_object(Lower *L, const Op *op);
 Storage *storage_of(Lower *L, const Op *object);
 V frag_register(Lower *L, const Storage *s, int reg); /* pointer to it (to the pair that holds it when packed) */
 /* address.c */
+bool always_below(const Lower *L, V v, uint64_t end); /* as far as its bits tell; unsigned */
 /* Address of an element; indices per object dimension, i32 or i64 as `types` says. */
 V shared_address(Lower *L, const Op *object, V *index);
 V shared_offset(Lower *L, const Op *object, V *index, int64_t *constant); /* from the CTA's shared memory: returned + constant */

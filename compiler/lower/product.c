@@ -1,5 +1,6 @@
 /* product.c - matrix products: wgmma instruction sequences with their descriptors, and mma.sync. */
 #include "compiler/lower/context.h"
+#include "compiler/passes/pass.h"
 #include "runtime/cpu/cpu_abi.h"
 
 #include <stdlib.h>
@@ -131,11 +132,6 @@ static int64_t column_start(const TileRef *r)
 	return c;
 }
 
-static int step_of_n(int n)
-{
-	return n <= 256 ? n : n % 256 == 0 ? 256 : n % 128 == 0 ? 128 : n % 64 == 0 ? 64 : 8;
-}
-
 static void lower_wgmma(Lower *L, const Op *op)
 {
 	TileRef d = tile_ref(op->args[0]), a = tile_ref(op->args[1]), b = tile_ref(op->args[2]);
@@ -143,7 +139,7 @@ static void lower_wgmma(Lower *L, const Op *op)
 	int acc = (int)attr_int(op, "acc", 0);
 	Storage *ds = storage_of(L, d.object);
 	int kstep = dtype_bits(a.dtype) == 16 ? 16 : 8, K = (int)a.shape[1], N = (int)d.shape[1];
-	int groups = L->team.warps / 4, slices = (int)d.shape[0] / (64 * groups), nstep = step_of_n(N);
+	int groups = L->team.warps / 4, slices = (int)d.shape[0] / (64 * groups), nstep = (int)wgmma_columns(N);
 	SharedOperand sa = { 0 }, sb;
 	if (!shared_operand(L, op, &b, !b.trans, &sb) || (!rs && !shared_operand(L, op, &a, a.trans, &sa)))
 		return;

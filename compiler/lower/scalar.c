@@ -1,4 +1,5 @@
 /* scalar.c - scalar operations and conversions; 16-bit floats also as packed pairs. */
+#include "compiler/index.h"
 #include "compiler/lower/context.h"
 
 #include <stdlib.h>
@@ -68,16 +69,27 @@ static V to_f32(Lower *L, V v, DType from)
 	abort();
 }
 
+/* Truncated, to the nearest that the type has; NaN gives 0. */
+static V to_integer(Lower *L, V v, DType to)
+{
+	bool s = dtype_is_signed(to);
+	unsigned bits = dtype_bits(to);
+	if (bits >= 32)
+		return L->ops->to_integer(L, v, s, bits);
+	V x = L->ops->to_integer(L, v, s, 32), least = const_i32(L, -(1 << (bits - 1))), most = const_i32(L, s ? (1 << (bits - 1)) - 1 : (1 << bits) - 1);
+	if (s)
+		x = intrinsic(L, "llvm.smax", &L->i32, 1, (V[]){ x, least }, 2);
+	x = intrinsic(L, s ? "llvm.smin" : "llvm.umin", &L->i32, 1, (V[]){ x, most }, 2);
+	return LLVMBuildTrunc(L->b, x, type_of(L, to), "");
+}
+
 static V from_f32(Lower *L, V v, DType to)
 {
 	T t = type_of(L, to);
 	if (to == DT_F32)
 		return v;
-	if (to == DT_TF32) { /* round to nearest, ties away: as cvt.rna.tf32 */
-		V u = LLVMBuildBitCast(L->b, v, L->i32, "");
-		u = LLVMBuildAnd(L->b, build_add(L, u, const_i32(L, 0x1000)), const_i32(L, 0xffffe000), "");
-		return LLVMBuildBitCast(L->b, u, L->f32, "");
-	}
+	if (to == DT_TF32)
+		return L->ops->to_tf32(L, v);
 	if (to == DT_BF16 && L->ops->cpu)
 		return LLVMBuildBitCast(L->b, LLVMBuildTrunc(L->b, bf16_bits(L, v), L->i16, ""), t, "");
 	if (to == DT_BF16 || to == DT_F16)
@@ -86,7 +98,7 @@ static V from_f32(Lower *L, V v, DType to)
 		return LLVMBuildFCmp(L->b, LLVMRealUNE, v, const_f32(L, 0), "");
 	if (dtype_is_float(to))
 		abort();
-	return dtype_is_signed(to) ? LLVMBuildFPToSI(L->b, v, t, "") : LLVMBuildFPToUI(L->b, v, t, "");
+	return to_integer(L, v, to);
 }
 
 V convert(Lower *L, V v, DType from, DType to)
@@ -127,6 +139,7 @@ static V lower_compare(Lower *L, const Op *op, V a, V b)
 	return NULL;
 }
 
+/* The other where one is no number. */
 static V lower_minmax(Lower *L, const Op *op, V a, V b)
 {
 	DType d = op->result->type.dtype;
@@ -140,9 +153,16 @@ static V lower_minmax(Lower *L, const Op *op, V a, V b)
 	}
 	if (dtype_is_float(d)) {
 		T t = LLVMTypeOf(a);
-		if (L->ops->cpu && d != DT_F32) {
-			V c = LLVMBuildFCmp(L->b, max ? LLVMRealOGT : LLVMRealOLT, to_f32(L, a, d), to_f32(L, b, d), "");
-			return LLVMBuildSelect(L->b, c, a, b, "");
+		if (L->ops->cpu && is_vector(a)) {
+			V r[2];
+			for (int i = 0; i < 2; i++)
+				r[i] = lower_minmax(L, op, LLVMBuildExtractElement(L->b, a, const_i32(L, i), ""),
+				                    LLVMBuildExtractElement(L->b, b, const_i32(L, i), ""));
+			return pack_pair(L, r[0], r[1], d);
+		}
+		if (L->ops->cpu && dtype_bits(d) == 16) {
+			V x = intrinsic(L, max ? "llvm.maxnum" : "llvm.minnum", &L->f32, 1, (V[]){ to_f32(L, a, d), to_f32(L, b, d) }, 2);
+			return from_f32(L, x, d);
 		}
 		return intrinsic(L, max ? "llvm.maxnum" : "llvm.minnum", &t, 1, (V[]){ a, b }, 2);
 	}
@@ -178,21 +198,62 @@ static V float_binary(Lower *L, Opcode code, DType d, V a, V b)
 	return r;
 }
 
-static V int_binary(Lower *L, Opcode code, DType d, V a, V b)
+/* By the width or more: what is left of shifting by one, so often; by the sign's bits where that is signed. */
+static V lower_shift(Lower *L, Opcode code, DType d, V a, V n)
 {
-	bool s = dtype_is_signed(d);
+	unsigned bits = dtype_bits(d);
+	LLVMOpcode how = code == OP_SHL ? LLVMShl : dtype_is_signed(d) ? LLVMAShr : LLVMLShr;
+	if (always_below(L, n, bits))
+		return LLVMBuildBinOp(L->b, how, a, n, "");
+	if (LLVMIsAConstantInt(n))
+		return how == LLVMAShr ? LLVMBuildAShr(L->b, a, LLVMConstInt(LLVMTypeOf(a), bits - 1, 0), "") : LLVMConstNull(LLVMTypeOf(a));
+	if (bits >= 32)
+		return L->ops->shift(L, how, a, n);
+	V wide = how == LLVMAShr ? LLVMBuildSExt(L->b, a, L->i32, "") : LLVMBuildZExt(L->b, a, L->i32, "");
+	return LLVMBuildTrunc(L->b, L->ops->shift(L, how, wide, LLVMBuildZExt(L->b, n, L->i32, "")), LLVMTypeOf(a), "");
+}
+
+enum { INDEX_DEPTH = 12 };
+
+/* Division by zero is as by one, since both arms of ?: are computed; the least number by -1 wraps, which the host would trap on. */
+static V lower_division(Lower *L, const Op *op, DType d, V a, V b)
+{
+	T t = LLVMTypeOf(b);
+	bool s = dtype_is_signed(d), divide = op->code == OP_DIV;
+	V one = LLVMConstInt(t, 1, 0), minus = NULL;
+	if (L->ops->cpu || !index_arithmetic(op->args[1], INDEX_DEPTH))
+		b = LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, LLVMIntEQ, b, LLVMConstNull(t), ""), one, b, "");
+	if (s && L->ops->cpu && !LLVMIsAConstantInt(b)) {
+		minus = LLVMBuildICmp(L->b, LLVMIntEQ, b, LLVMConstAllOnes(t), "");
+		b = LLVMBuildSelect(L->b, minus, one, b, "");
+	}
+	V r = LLVMBuildBinOp(L->b, divide ? (s ? LLVMSDiv : LLVMUDiv) : s ? LLVMSRem : LLVMURem, a, b, "");
+	if (!minus)
+		return r;
+	return divide ? LLVMBuildSelect(L->b, minus, LLVMBuildNeg(L->b, a, ""), r, "") : LLVMBuildSelect(L->b, minus, LLVMConstNull(t), r, "");
+}
+
+/* Wraps, but for what counts places: that has no sign to lose. */
+static V wrapping(Lower *L, const Op *op, V a, V b)
+{
+	LLVMOpcode code = op->code == OP_ADD ? LLVMAdd : op->code == OP_SUB ? LLVMSub : LLVMMul;
+	V r = LLVMBuildBinOp(L->b, code, a, b, "");
+	DType d = op->result->type.dtype;
+	if (dtype_is_signed(d) && dtype_bits(d) >= 32 && LLVMIsAInstruction(r) && index_arithmetic(op->result, INDEX_DEPTH))
+		LLVMSetNSW(r, 1);
+	return r;
+}
+
+static V int_binary(Lower *L, const Op *op, DType d, V a, V b)
+{
+	Opcode code = op->code;
 	switch (code) {
-	case OP_ADD: return s ? LLVMBuildNSWAdd(L->b, a, b, "") : LLVMBuildAdd(L->b, a, b, "");
-	case OP_SUB: return s ? LLVMBuildNSWSub(L->b, a, b, "") : LLVMBuildSub(L->b, a, b, "");
-	case OP_MUL: return s ? LLVMBuildNSWMul(L->b, a, b, "") : LLVMBuildMul(L->b, a, b, "");
-	case OP_DIV: return s ? LLVMBuildSDiv(L->b, a, b, "") : LLVMBuildUDiv(L->b, a, b, "");
-	case OP_MOD: return s ? LLVMBuildSRem(L->b, a, b, "") : LLVMBuildURem(L->b, a, b, "");
+	case OP_ADD: case OP_SUB: case OP_MUL: return wrapping(L, op, a, b);
+	case OP_DIV: case OP_MOD: return lower_division(L, op, d, a, b);
 	case OP_AND: return LLVMBuildAnd(L->b, a, b, "");
 	case OP_OR: return LLVMBuildOr(L->b, a, b, "");
 	case OP_XOR: return LLVMBuildXor(L->b, a, b, "");
-	case OP_SHL: return LLVMBuildShl(L->b, a, b, "");
-	case OP_SHR: return s ? LLVMBuildAShr(L->b, a, b, "") : LLVMBuildLShr(L->b, a, b, "");
-	default: return NULL;
+	default: return lower_shift(L, code, d, a, b);
 	}
 }
 
@@ -229,14 +290,14 @@ static V scalar_op(Lower *L, const Op *op, V *args)
 	case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV:
 		if (dtype_is_float(d))
 			return float_binary(L, op->code, d, args[0], args[1]);
-		return int_binary(L, op->code, d, args[0], args[1]);
+		return int_binary(L, op, d, args[0], args[1]);
 	case OP_MOD:
 		/* Cheaper unsigned, and the same as the slot of a barrier of this use. On the CPU a negative one is before the tile, where the device may notice. */
 		if (attr_int(op, "use", 0) && !L->ops->cpu)
 			return LLVMBuildURem(L->b, args[0], args[1], "");
-		return int_binary(L, op->code, d, args[0], args[1]);
+		return int_binary(L, op, d, args[0], args[1]);
 	case OP_AND: case OP_OR: case OP_XOR: case OP_SHL: case OP_SHR:
-		return int_binary(L, op->code, d, args[0], args[1]);
+		return int_binary(L, op, d, args[0], args[1]);
 	case OP_MIN: case OP_MAX: return lower_minmax(L, op, args[0], args[1]);
 	case OP_NEG: return lower_neg(L, d, args[0]);
 	case OP_NOT: return LLVMBuildNot(L->b, args[0], "");

@@ -61,6 +61,30 @@ static V cpu_math(Lower *L, Opcode op, V x)
 }
 
 static V cpu_div(Lower *L, V a, V b) { return LLVMBuildFDiv(L->b, a, b, ""); }
+
+static V cpu_to_integer(Lower *L, V v, bool is_signed, unsigned bits)
+{
+	T t = bits == 64 ? L->i64 : L->i32;
+	return intrinsic(L, is_signed ? "llvm.fptosi.sat" : "llvm.fptoui.sat", (T[]){ t, L->f32 }, 2, &v, 1);
+}
+
+static V cpu_to_tf32(Lower *L, V v)
+{
+	V u = LLVMBuildBitCast(L->b, v, L->i32, ""), odd = LLVMBuildAnd(L->b, LLVMBuildLShr(L->b, u, const_i32(L, 13), ""), const_i32(L, 1), "");
+	V r = LLVMBuildAnd(L->b, build_add(L, u, build_add(L, odd, const_i32(L, 0xfff))), const_i32(L, 0xffffe000), "");
+	r = LLVMBuildSelect(L->b, LLVMBuildFCmp(L->b, LLVMRealUNO, v, v, ""), const_i32(L, 0x7fffe000), r, "");
+	return LLVMBuildBitCast(L->b, r, L->f32, "");
+}
+
+static V cpu_shift(Lower *L, LLVMOpcode how, V a, V n)
+{
+	T t = LLVMTypeOf(a);
+	unsigned bits = LLVMGetIntTypeWidth(t);
+	V fits = LLVMBuildICmp(L->b, LLVMIntULT, n, LLVMConstInt(t, bits, 0), "");
+	V last = LLVMConstInt(t, bits - 1, 0), r = LLVMBuildBinOp(L->b, how, a, LLVMBuildSelect(L->b, fits, n, last, ""), "");
+	return how == LLVMAShr ? r : LLVMBuildSelect(L->b, fits, r, LLVMConstNull(t), "");
+}
+
 static void cpu_enter_role(Lower *L, const char *name, V instance) { CALL(L, "tilecpu_role", NULL, text_pointer(L, name), instance, line(L)); }
 static void cpu_setmaxnreg(Lower *L, int count, bool increase) { (void)L; (void)count; (void)increase; }
 static void cpu_shared_written(Lower *L, V p, unsigned bytes) { CALL(L, "tilecpu_shared_written", NULL, offset(L, p), const_i32(L, bytes), line(L)); }
@@ -216,7 +240,7 @@ static const char *cpu_processor(const Tir *t)
 const TargetOps target_cpu = {
 	.triple = "x86_64-unknown-linux-gnu", .features = "", .processor = cpu_processor,
 	.cpu = true, .thread = cpu_thread, .block_idx = cpu_block_idx, .grid_dim = cpu_grid_dim, .cluster_rank = cpu_cluster_rank,
-	.uniform = cpu_uniform, .math = cpu_math, .div_f32 = cpu_div, .enter_role = cpu_enter_role, .setmaxnreg = cpu_setmaxnreg,
+	.uniform = cpu_uniform, .math = cpu_math, .div_f32 = cpu_div, .to_integer = cpu_to_integer, .to_tf32 = cpu_to_tf32, .shift = cpu_shift, .enter_role = cpu_enter_role, .setmaxnreg = cpu_setmaxnreg,
 	.shared_written = cpu_shared_written, .mbar_init = cpu_mbar_init, .mbar_init_done = cpu_nothing, .mbar_arrive = cpu_mbar_arrive, .mbar_arrive_at = cpu_mbar_arrive_at,
 	.mbar_expect = cpu_mbar_expect, .mbar_wait = cpu_mbar_wait, .tma_load = cpu_tma_load, .tma_store = cpu_tma_store,
 	.bulk_load = cpu_bulk_load, .bulk_store = cpu_bulk_store, .bulk_commit = cpu_bulk_commit, .bulk_wait = cpu_bulk_wait,

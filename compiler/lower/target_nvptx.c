@@ -73,6 +73,36 @@ static V nv_math(Lower *L, Opcode op, V x)
 
 static V nv_div(Lower *L, V a, V b) { return LLVMBuildFMul(L->b, a, nv_math(L, OP_RCP, b), ""); }
 
+/* PTX's conversions saturate; only to 64 bits NaN is not 0. */
+static V nv_to_integer(Lower *L, V v, bool is_signed, unsigned bits)
+{
+	if (bits == 32)
+		return intrinsic(L, is_signed ? "llvm.nvvm.f2i.rz" : "llvm.nvvm.f2ui.rz", NULL, 0, &v, 1);
+	V r = intrinsic(L, is_signed ? "llvm.nvvm.f2ll.rz" : "llvm.nvvm.f2ull.rz", NULL, 0, &v, 1);
+	return LLVMBuildSelect(L->b, LLVMBuildFCmp(L->b, LLVMRealUNO, v, v, ""), const_i64(L, 0), r, "");
+}
+
+static V nv_to_tf32(Lower *L, V v)
+{
+	return LLVMBuildBitCast(L->b, intrinsic(L, "llvm.nvvm.f2tf32.rn", NULL, 0, &v, 1), L->f32, "");
+}
+
+/* PTX's shifts clamp the count, LLVM's do not. */
+static V nv_shift(Lower *L, LLVMOpcode how, V a, V n)
+{
+	static const char *const names[2][3] = { { "shl.b32", "shr.s32", "shr.u32" }, { "shl.b64", "shr.s64", "shr.u64" } };
+	bool wide = LLVMTypeOf(a) == L->i64;
+	const char *name = names[wide][how == LLVMShl ? 0 : how == LLVMAShr ? 1 : 2];
+	if (wide) {
+		n = intrinsic(L, "llvm.umin", &L->i64, 1, (V[]){ n, const_i64(L, 64) }, 2);
+		n = LLVMBuildTrunc(L->b, n, L->i32, "");
+	}
+	const char *text = arena_printf(L->arena, "%s $0, $1, $2;", name), *regs = wide ? "=l,l,r" : "=r,r,r";
+	T t = LLVMTypeOf(a), ft = LLVMFunctionType(t, (T[]){ t, L->i32 }, 2, 0);
+	V f = LLVMGetInlineAsm(ft, text, strlen(text), regs, strlen(regs), 0, 0, LLVMInlineAsmDialectATT, 0);
+	return LLVMBuildCall2(L->b, ft, f, (V[]){ a, n }, 2, "");
+}
+
 static void nv_enter_role(Lower *L, const char *name, V instance) { (void)L; (void)name; (void)instance; }
 
 static void nv_setmaxnreg(Lower *L, int count, bool increase)
@@ -410,7 +440,7 @@ static const char *nv_processor(const Tir *t)
 const TargetOps target_nvptx = {
 	.triple = "nvptx64-nvidia-cuda", .features = "+ptx87", .processor = nv_processor,
 	.thread = nv_thread, .block_idx = nv_block_idx, .grid_dim = nv_grid_dim, .cluster_rank = nv_cluster_rank, .uniform = nv_uniform,
-	.math = nv_math, .div_f32 = nv_div, .enter_role = nv_enter_role, .setmaxnreg = nv_setmaxnreg, .shared_written = nv_shared_written,
+	.math = nv_math, .div_f32 = nv_div, .to_integer = nv_to_integer, .to_tf32 = nv_to_tf32, .shift = nv_shift, .enter_role = nv_enter_role, .setmaxnreg = nv_setmaxnreg, .shared_written = nv_shared_written,
 	.mbar_init = nv_mbar_init, .mbar_init_done = nv_mbar_init_done, .mbar_arrive = nv_mbar_arrive, .mbar_arrive_at = nv_mbar_arrive_at, .mbar_expect = nv_mbar_expect,
 	.mbar_wait = nv_mbar_wait, .tma_load = nv_tma_load, .tma_store = nv_tma_store, .bulk_load = nv_bulk_load, .bulk_store = nv_bulk_store,
 	.bulk_commit = nv_bulk_commit, .bulk_wait = nv_bulk_wait, .cp_async = nv_cp_async, .cp_async_commit = nv_cp_async_commit,

@@ -83,10 +83,10 @@ static int64_t occupancy(const Checker *c)
 	return n > 0 ? n : 1;
 }
 
-/* Registers of a thread when the kernel starts. */
+/* Registers of a thread when the kernel starts: a quarter of the SM's for a quarter of the warps, as ptxas counts. */
 static int64_t launch_registers(const Checker *c)
 {
-	int64_t n = SM_REGISTERS / (c->warps * 32) / occupancy(c) / 8 * 8;
+	int64_t quarter = (c->warps * occupancy(c) + 3) / 4, n = SM_REGISTERS / 4 / 32 / quarter / 8 * 8;
 	return n > THREAD_REGISTERS ? THREAD_REGISTERS / 8 * 8 : n;
 }
 
@@ -120,26 +120,33 @@ static const Op *group_role(Checker *c, int group)
 	return first;
 }
 
+/* What warps `part`, `part` + 4 .. ask for: they share a quarter of the SM.  Raising one beyond what others gave back never returns. */
+static void check_quarter(Checker *c, int part, const char *which)
+{
+	int64_t sum = 0, start = launch_registers(c), limit = 0;
+	const char *terms = "";
+	const Op *last = NULL;
+	for (int w = part; w < c->warps; w += 4) {
+		const Op *role = group_role(c, w / 4);
+		int64_t regs = role ? attr_int(role, "setmaxnreg", 0) : 0;
+		last = regs > 0 ? role : last;
+		regs = regs > 0 ? regs : start;
+		sum += regs;
+		limit += start;
+		terms = arena_printf(c->t->arena, "%s%s%lld", terms, w > part ? " + " : "", (long long)regs);
+	}
+	if (!last || sum <= limit)
+		return;
+	diag_error(diags(c), last->loc, E_SETMAXNREG, "the %swarpgroups ask for %s = %lld registers a lane, a CTA of %d warps starts with %lld", which, terms,
+		(long long)sum, c->warps, (long long)limit);
+	diag_help(c->t->diags, "a warpgroup without setmaxnreg keeps the %lld it starts with", (long long)start);
+}
+
 static void check_register_sum(Checker *c)
 {
-	int64_t sum = 0, limit = launch_registers(c) * ((c->warps + 3) / 4); /* raising one beyond what others gave back never returns */
-	const char *terms = "";
-	bool any = false;
-	const Op *last = NULL;
-	for (int g = 0; g * 4 < c->warps; g++) {
-		const Op *role = group_role(c, g);
-		int64_t regs = role ? attr_int(role, "setmaxnreg", 0) : 0;
-		any |= regs > 0;
-		last = regs > 0 ? role : last;
-		regs = regs > 0 ? regs : launch_registers(c);
-		sum += regs;
-		terms = arena_printf(c->t->arena, "%s%s%lld", terms, g ? " + " : "", (long long)regs);
-	}
-	if (any && sum > limit) {
-		diag_error(diags(c), last->loc, E_SETMAXNREG, "the warpgroups ask for %s = %lld registers a lane, a CTA has %lld", terms, (long long)sum,
-			(long long)limit);
-		diag_help(c->t->diags, "a warpgroup without setmaxnreg keeps the %lld it starts with", (long long)launch_registers(c));
-	}
+	check_quarter(c, 0, "");
+	if (c->ok && c->warps % 4 != 0 && c->warps > 4)
+		check_quarter(c, 3, "whole ");
 }
 
 /* ---- fragments ---- */
@@ -160,6 +167,26 @@ static void check_pressure(Checker *c, const Op *team)
 			(long long)fragment_registers(c->t, p.largest[i], team));
 }
 
+/* ptxas takes no wgmma without room for its accumulator and what it adds to it. */
+enum { WGMMA_REGISTERS = 26, WGMMA_A_REGISTERS = 4 };
+
+static bool check_wgmma_registers(Op *op, void *user)
+{
+	Checker *c = user;
+	if (op->code != OP_MMA || !mma_is_wgmma(op))
+		return op->code != OP_PARALLEL;
+	const Op *team = tir_team(op);
+	TileRef d = tile_ref(op->args[0]), a = tile_ref(op->args[1]);
+	int64_t have = attr_int(team, "setmaxnreg", launch_registers(c)), n = wgmma_columns(d.shape[1]);
+	int64_t need = n / 2 + WGMMA_REGISTERS + (a.space == TY_FRAG ? WGMMA_A_REGISTERS : 0);
+	if (need <= have)
+		return false;
+	diag_error(diags(c), op->loc, E_REGISTERS, "a product of %lld columns takes %lld registers a thread, %s `%s` has %lld", (long long)d.shape[1],
+		(long long)need, team->code == OP_ROLE ? "role" : "kernel", role_name(team), (long long)have);
+	diag_help(c->t->diags, "fewer threads, a higher setmaxnreg of the role, or a product of fewer columns at a time");
+	return false;
+}
+
 static bool visit_team(Op *op, void *user)
 {
 	if (op->code == OP_ROLE)
@@ -175,6 +202,7 @@ static void check_registers(Checker *c)
 	check_register_sum(c);
 	check_pressure(c, c->kernel);
 	tir_walk(c->kernel->regions[0], visit_team, c);
+	tir_walk(c->kernel->regions[0], check_wgmma_registers, c);
 }
 
 bool pass_check_limits(Tir *t)

@@ -111,6 +111,11 @@ bool mma_is_wgmma(const Op *mma)
 	return !tile_ref(mma->args[0]).warp_scope;
 }
 
+int64_t wgmma_columns(int64_t n)
+{
+	return n <= 256 ? n : n % 256 == 0 ? 256 : n % 128 == 0 ? 128 : n % 64 == 0 ? 64 : 8;
+}
+
 int64_t tile_bytes(const TileRef *r)
 {
 	int64_t n = dtype_bytes(r->dtype);

@@ -43,6 +43,8 @@ bool pass_carry_slots(Tir *t);
 /* Whether a product is done by warpgroups; before `select` everything that is
  * not of one warp counts. */
 bool mma_is_wgmma(const Op *mma);
+/* Columns of one wgmma instruction of a product of n. */
+int64_t wgmma_columns(int64_t n);
 int64_t tile_bytes(const TileRef *r); /* -1 with a run-time extent */
 int64_t swizzle_bytes(const Op *shared); /* 0: linear */
 /* The tile whose storage a shared tile is in: itself unless declared `at`. */

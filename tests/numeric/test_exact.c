@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -225,6 +226,92 @@ static void test_rows(void **state)
 	free_all((TestTensor[]){ x, y, z, v }, 4);
 }
 
+static int64_t wrapped(int64_t v, int bits)
+{
+	return (int64_t)((uint64_t)v << (64 - bits)) >> (64 - bits);
+}
+
+static double least_of(double v, double lo, double hi)
+{
+	return isnan(v) ? 0 : v < lo ? lo : v > hi ? hi : trunc(v);
+}
+
+/* To 11 digits, nearest even. */
+static double as_tf32(double v)
+{
+	uint32_t bits;
+	element_store(TILERT_TF32, &bits, v);
+	return element_load(TILERT_TF32, &bits);
+}
+
+/* The columns of `integers` for one element. */
+static void integers_of(int64_t a, int64_t b, int64_t c, int64_t n, double f, double *y)
+{
+	uint64_t count = (uint32_t)n; /* negative counts are large ones */
+	int64_t divisor = n ? n : 1;
+	double want[] = {
+		wrapped(a * a, 8), wrapped(2 * b, 16), c != INT32_MAX, wrapped(c * 1103515245 + 12345, 32), wrapped(-c, 32),
+		count < 32 ? wrapped(INT64_C(1) << count, 32) : 0, count < 32 ? c >> count : c < 0 ? -1 : 0, count < 32 ? (uint32_t)c >> count : 0,
+		count < 8 ? wrapped((int64_t)((uint64_t)a << count), 8) : 0, count < 8 ? a >> count : a < 0 ? -1 : 0,
+		count < 64 ? (double)(int64_t)((uint64_t)c << count) : 0, wrapped(c / divisor, 32), c % divisor,
+		least_of(f, INT32_MIN, INT32_MAX), least_of(f, 0, UINT32_MAX), 0, least_of(f, -128, 127), least_of(f, 0, 65535), 0,
+		least_of(as_tf32(f), INT32_MIN, INT32_MAX), 16, (double)wrapped(INT32_MAX + INT64_C(127), 32), -1 + 4294967295.0,
+	};
+	want[15] = f >= 0x1p63 ? 0x1p63 : f < -0x1p63 ? -0x1p63 : least_of(f, -0x1p63, 0x1p63);
+	want[18] = f >= 0x1p64 ? 0x1p63 : floor(least_of(f, 0, 0x1p64) / 2);
+	memcpy(y, want, sizeof want);
+}
+
+static void test_integers(void **state)
+{
+	enum { N = 64, ROWS = 23 };
+	static const int32_t cs[] = { INT32_MAX, INT32_MIN, -1, 0, 1, 77, -12345678, 1 << 30 };
+	static const int32_t ns[] = { 0, 1, 31, 32, 33, 64, -1, 7, 8, 5, -2, 63, 300, INT32_MIN };
+	static const float fs[] = { 0, 2.9f, -2.9f, 1e30f, -1e30f, NAN, INFINITY, -INFINITY, 2147483520.f, 4098, 130, -130, 70000, 4294967040.f, 6e9f, -0.5f };
+	TileRun *r = *state;
+	TestTensor a = vector(r, TILERT_I8, N), b = vector(r, TILERT_I16, N), c = vector(r, TILERT_I32, N), n = vector(r, TILERT_I32, N),
+		f = vector(r, TILERT_F32, N), y = matrix(r, TILERT_I64, ROWS, N);
+	static double want[ROWS * N];
+	for (int k = 0; k < N; k++) {
+		double column[ROWS];
+		a.value[k] = k * 5 % 256 - 128;
+		b.value[k] = k * 1031 % 65536 - 32768;
+		c.value[k] = cs[k % 8];
+		n.value[k] = ns[k % 14];
+		f.value[k] = fs[k % 16];
+		integers_of((int64_t)a.value[k], (int64_t)b.value[k], (int64_t)c.value[k], (int64_t)n.value[k], f.value[k], column);
+		for (int i = 0; i < ROWS; i++)
+			want[i * N + k] = column[i];
+	}
+	TestTensor *in[] = { &a, &b, &c, &n, &f };
+	for (int i = 0; i < 5; i++)
+		tensor_upload(in[i]);
+	run_launch(r, "integers", (tilert_arg[]){ arg_tensor("a", &a), arg_tensor("b", &b), arg_tensor("c", &c), arg_tensor("n", &n),
+		arg_tensor("f", &f), arg_tensor("y", &y) }, 6);
+	tensor_compare(&y, want, 0, 0);
+	free_all((TestTensor[]){ a, b, c, n, f, y }, 6);
+}
+
+static void test_clamped(void **state)
+{
+	enum { N = 64 };
+	TileRun *r = *state;
+	TestTensor t[] = { vector(r, TILERT_F16, N), vector(r, TILERT_F16, N), vector(r, TILERT_F16, N), vector(r, TILERT_BF16, N),
+		vector(r, TILERT_BF16, N), vector(r, TILERT_BF16, N) };
+	double y[N], by[N];
+	for (int k = 0; k < 6; k++)
+		fill_integers(&t[k], 9);
+	for (int i = 0; i < N; i++) {
+		y[i] = fmin(t[0].value[i], t[1].value[i]) + fmax(t[1].value[i], 1);
+		by[i] = fmin(fmax(t[3].value[i], -2), fmax(t[4].value[i], 3));
+	}
+	run_launch(r, "clamped", (tilert_arg[]){ arg_tensor("x", &t[0]), arg_tensor("z", &t[1]), arg_tensor("y", &t[2]), arg_tensor("bx", &t[3]),
+		arg_tensor("bz", &t[4]), arg_tensor("by", &t[5]) }, 6);
+	tensor_compare(&t[2], y, 0, 0);
+	tensor_compare(&t[5], by, 0, 0);
+	free_all(t, 6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -235,6 +322,8 @@ int main(void)
 		cmocka_unit_test(test_parts_that_begin_wrong),
 		cmocka_unit_test(test_restored),
 		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_integers),
+		cmocka_unit_test(test_clamped),
 	};
 	return cmocka_run_group_tests(tests, open_exact, close_exact);
 }
