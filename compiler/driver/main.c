@@ -182,10 +182,9 @@ static ExitCode emit_header(const Compilation *c, const Tir *t)
 
 /* ---- the way there ---- */
 
-static char *read_import(void *user, const char *path, size_t *len)
+static char *read_import(void *user, const char *path, size_t *len, const char **why)
 {
-	const char *error;
-	return input_read(user, path, len, &error);
+	return input_exists(path) ? input_read(user, path, len, why) : NULL;
 }
 
 static Tir *build_tir(const Compilation *c, uint32_t source, const Ast *ast)

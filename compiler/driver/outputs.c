@@ -10,22 +10,49 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+bool input_exists(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+/* NULL: it can be read. */
+static const char *why_unreadable(FILE *f)
+{
+	struct stat st;
+	if (!f || fstat(fileno(f), &st) != 0)
+		return strerror(errno);
+	if (S_ISDIR(st.st_mode))
+		return strerror(EISDIR);
+	return f == stdin || S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode) ? NULL : "it is no regular file";
+}
+
+static const char *read_whole(Arena *a, FILE *f, Buffer *b)
+{
+	char chunk[65536];
+	size_t n;
+	while ((n = fread(chunk, 1, sizeof chunk, f)) > 0) {
+		if (b->len + n > INPUT_LIMIT)
+			return arena_printf(a, "it has more than %d bytes", INPUT_LIMIT);
+		buffer_bytes(b, chunk, n);
+	}
+	return ferror(f) ? strerror(errno) : NULL;
+}
+
 char *input_read(Arena *a, const char *path, size_t *len, const char **error)
 {
 	bool standard = strcmp(path, "-") == 0;
 	FILE *f = standard ? stdin : fopen(path, "rb");
 	Buffer b = { .arena = a };
-	char chunk[65536];
-	size_t n;
-	while (f && (n = fread(chunk, 1, sizeof chunk, f)) > 0)
-		buffer_bytes(&b, chunk, n);
-	bool bad = !f || ferror(f);
-	if (bad)
-		*error = arena_printf(a, "cannot read '%s': %s", path, strerror(errno));
+	const char *why = why_unreadable(f);
+	if (!why)
+		why = read_whole(a, f, &b);
 	if (f && !standard)
 		fclose(f);
+	if (why)
+		*error = arena_printf(a, "cannot read '%s': %s", path, why);
 	*len = b.len;
-	return bad ? NULL : b.data ? b.data : arena_strndup(a, "", 0);
+	return why ? NULL : b.data ? b.data : arena_strndup(a, "", 0);
 }
 
 static bool write_all(int fd, const char *data, size_t len)

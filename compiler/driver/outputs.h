@@ -2,11 +2,15 @@
 #ifndef TILE_DRIVER_OUTPUTS_H
 #define TILE_DRIVER_OUTPUTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "dsl/support/arena.h"
 
-/* NUL-terminated beyond *len; NULL with a sentence in *error.  "-" is standard input. */
+enum { INPUT_LIMIT = 64 << 20 }; /* bytes */
+
+bool input_exists(const char *path);
+/* NUL-terminated beyond *len; NULL with a sentence in *error.  "-" is standard input; else a regular file or a pipe, of at most INPUT_LIMIT. */
 char *input_read(Arena *a, const char *path, size_t *len, const char **error);
 
 /* Writes to a temporary file beside `path` and renames it; NULL, or a sentence.  "-" is standard output. */

@@ -247,8 +247,8 @@ static Ev expand(Elab *E, const Expr *e, const Decl *fn, const Ev *args)
 	Frame frame = { .caller = E->frame, .fn = fn, .call = e->loc, .region = E->region, .mask = E->mask, .result = ev_void() };
 	frame.depth = E->frame ? E->frame->depth + 1 : 1;
 	Scope *saved = E->scope;
-	const File *file = E->file;
-	const Stmt *rest = E->rest;
+	File *file = E->file;
+	StmtList *list = E->list;
 	Loop *loop = E->loop;
 	E->loop = NULL;
 	E->scope = E->globals;
@@ -261,7 +261,7 @@ static Ev expand(Elab *E, const Expr *e, const Decl *fn, const Ev *args)
 	E->frame = frame.caller;
 	E->scope = saved;
 	E->file = file;
-	E->rest = rest;
+	E->list = list;
 	E->loop = loop;
 	if (!ok)
 		return ev_error();

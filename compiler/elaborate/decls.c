@@ -227,7 +227,7 @@ void declare(Elab *E, const Decl *written)
 	bool ok = d != NULL;
 	switch (d ? d->kind : DE_IMPORT) {
 	case DE_SCALAR:
-		declare_scalar(E, d, d->init ? eval(E, d->init) : ev_void(), assigns_name(E, E->rest, d->name));
+		declare_scalar(E, d, d->init ? eval(E, d->init) : ev_void(), assigned_later(E, d->name));
 		break;
 	case DE_CONST: declare_const(E, d); break;
 	case DE_FRAG: ok = declare_frag(E, d); break;

@@ -2,7 +2,9 @@
 #ifndef TILE_ELAB_H
 #define TILE_ELAB_H
 
+#include "compiler/bits.h"
 #include "compiler/elaborate/elaborate.h"
+#include "dsl/support/table.h"
 
 typedef struct Elab Elab;
 typedef struct View View;
@@ -91,6 +93,8 @@ typedef struct Sym {
 typedef struct Scope {
 	struct Scope *parent;
 	Sym *syms, *last;
+	int n;
+	Table *by_name; /* of a scope with many symbols, else NULL */
 } Scope;
 
 typedef struct Frame { /* an expanded call */
@@ -127,13 +131,22 @@ typedef struct Define { const char *name, *value; bool used; } Define;
 typedef struct ConstSlot { Value *value; int64_t i; double f; } ConstSlot;
 typedef struct DimSlot { struct DimSlot *next; int order; Value *value; } DimSlot;
 /* A file sees its own declarations and those of the files that it imports, and what they import. */
-typedef struct Seen { const struct Seen *next; uint32_t source; } Seen;
-typedef struct File {
-	struct File *next;
+typedef struct File File;
+typedef struct Import { const struct Import *next; File *file; } Import;
+struct File {
 	const char *path;
 	uint32_t source;
-	const Seen *sees; /* itself included */
-} File;
+	File *alike;           /* another with its last name and length */
+	const Import *imports;
+	Bits sees;             /* sources, itself included, as of so many imports of all files: */
+	unsigned as_of;
+};
+
+typedef struct StmtList {
+	const Stmt *first, *rest; /* rest: after the statement at hand */
+	int asked;                /* what is assigned later */
+	Table *last_assigned;     /* by name: the last statement that does, or NULL where little was asked */
+} StmtList;
 
 enum { MAX_UNROLL = 4096, MAX_CALL_DEPTH = 64, MAX_TILE_RANK = 5, MAX_VALUES = 1 << 20, MAX_STATEMENTS = 1 << 21 };
 
@@ -145,8 +158,12 @@ struct Elab {
 	Define *defines;
 	int ndefines;
 	int64_t trace; /* points of each warp, of -D TRACE=n; 0: stamps are nothing */
-	File *files;
-	const File *file; /* of the code at hand */
+	Table *paths, *alike; /* files by path, and by last name and length */
+	File **file_of, **to_follow; /* by source; room to walk the imports */
+	unsigned nfiles, file_room;
+	unsigned imports;    /* of all files, with which what they see changes */
+	int import_depth;
+	File *file;          /* of the code at hand */
 
 	Scope *globals, *scope;
 	int ndims;
@@ -158,7 +175,7 @@ struct Elab {
 	Op *kernel;
 	Region *region; /* where ops are appended */
 	DimSlot *dims;
-	const Stmt *rest; /* statements after the one at hand, in its list */
+	StmtList *list;   /* the statement at hand is in */
 	int depth;        /* loops, run-time ifs, once around */
 	bool in_role, in_async, in_grid;
 	Loop *loop;       /* NULL: none */
@@ -183,8 +200,6 @@ void scope_pop(Elab *E, Scope *saved);
 Sym *sym_find(const Elab *E, const char *name);
 /* A name of a file or of a launch: not that of a built-in. */
 void refuse_builtin(Elab *E, Loc loc, const char *name);
-const File *file_of(const Elab *E, uint32_t source);
-bool file_sees(const File *f, uint32_t source);
 /* Reports a second definition in the same scope; the symbol is usable all the same. */
 Sym *sym_define(Elab *E, Loc loc, const char *name, SymKind kind);
 Sym *sym_define_ev(Elab *E, Loc loc, const char *name, Ev ev, const char *fixed);
@@ -195,6 +210,14 @@ void report_absent(Elab *E, Loc loc, const Sym *y);
 void report_unknown(Elab *E, Loc loc, const char *name, bool call);
 const char *ev_text(Elab *E, Ev ev); /* "bf16 shared tile 64x128" */
 const char *view_shape_text(Elab *E, const View *v);
+
+/* ---- imports.c, elaborate.c: files ---- */
+
+File *main_file(Elab *E, const char *path, uint32_t source);
+File *file_of(const Elab *E, uint32_t source);
+bool file_sees(const Elab *E, File *f, uint32_t source);
+void import_file(Elab *E, const Decl *d);
+void file_decls(Elab *E, const Ast *ast, File *file);
 
 /* ---- constants.c ---- */
 
@@ -243,6 +266,7 @@ Ev eval_and(Elab *E, Loc loc, Ev a, const Expr *b); /* a && b */
 /* ---- scan.c: questions about syntax ---- */
 
 bool assigns_name(const Elab *E, const Stmt *list, const char *name);
+bool assigned_later(Elab *E, const char *name); /* after the statement at hand, in its list */
 /* JUMP_...: the jumps of a loop with this body. */
 unsigned jumps_of(const Stmt *body);
 bool expr_is_pure(const Elab *E, const Expr *e);

@@ -112,123 +112,6 @@ static void report_unused_defines(Elab *E)
 	}
 }
 
-/* ---- imports ---- */
-
-static void file_decls(Elab *E, const Ast *ast, const File *file);
-
-static const char *join_path(Elab *E, const char *dir, size_t n, const char *name)
-{
-	while (name[0] == '.' && name[1] == '/')
-		name += 2;
-	return n ? arena_printf(E->a, "%.*s/%s", (int)n, dir, name) : name;
-}
-
-/* "a/b/../c" is "a/c": one file has one name. */
-static const char *tidy_path(Elab *E, const char *path)
-{
-	char *s = arena_strndup(E->a, path, strlen(path));
-	char *up;
-	while ((up = strstr(s, "/../")) && up != s) {
-		char *from = up;
-		while (from > s && from[-1] != '/')
-			from--;
-		if (!strncmp(from, "../", 3) || !strncmp(from, "./", 2))
-			break;
-		memmove(from, up + 4, strlen(up + 4) + 1);
-	}
-	return s;
-}
-
-static const File *loaded_file(const Elab *E, const char *path)
-{
-	for (const File *f = E->files; f; f = f->next)
-		if (!strcmp(f->path, path))
-			return f;
-	return NULL;
-}
-
-static void see(Elab *E, File *f, uint32_t source)
-{
-	Seen *s = ARENA_NEW(E->a, Seen);
-	*s = (Seen){ f->sees, source };
-	f->sees = s;
-}
-
-static File *new_file(Elab *E, const char *path, uint32_t source)
-{
-	File *f = ARENA_NEW(E->a, File);
-	*f = (File){ .next = E->files, .path = path, .source = source };
-	E->files = f;
-	see(E, f, source);
-	return f;
-}
-
-/* Whoever sees the importing file sees what the imported one does. */
-static void add_import(Elab *E, const File *imported)
-{
-	for (File *f = E->files; f; f = f->next)
-		for (const Seen *s = imported->sees; s && file_sees(f, E->file->source); s = s->next)
-			if (!file_sees(f, s->source))
-				see(E, f, s->source);
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
-}
-
-/* A file reached by two paths: the same last name and the same text. */
-static const File *file_with_text(const Elab *E, const char *path, const char *text, size_t len)
-{
-	for (uint32_t k = 1; k <= diags_source_count(E->d); k++) {
-		const Source *s = diags_source(E->d, k);
-		if (s->len == len && !strcmp(base_name(s->name), base_name(path)) && !memcmp(s->text, text, len))
-			return file_of(E, k);
-	}
-	return NULL;
-}
-
-/* True when the file at `path` is there; reads it unless it has been read. */
-static bool try_import(Elab *E, const char *path)
-{
-	size_t len = 0;
-	path = tidy_path(E, path);
-	const File *f = loaded_file(E, path);
-	if (f) {
-		add_import(E, f);
-		return true;
-	}
-	char *text = E->o->read_file ? E->o->read_file(E->o->user, path, &len) : NULL;
-	if (!text)
-		return false;
-	f = file_with_text(E, path, text, len);
-	if (f) {
-		add_import(E, f);
-		return true;
-	}
-	f = new_file(E, path, diags_add_source(E->d, path, text, len));
-	add_import(E, f);
-	const Ast *ast = ast_parse(E->a, E->d, f->source);
-	if (ast)
-		file_decls(E, ast, f);
-	return true;
-}
-
-static void import_file(Elab *E, const Decl *d)
-{
-	const char *importer = E->file->path;
-	const char *slash = strrchr(importer, '/');
-	bool found = d->name[0] == '/' ? try_import(E, d->name)
-		: try_import(E, join_path(E, importer, slash ? (size_t)(slash - importer) : 0, d->name));
-	for (int k = 0; !found && d->name[0] != '/' && k < E->o->ninclude_dirs; k++)
-		found = try_import(E, join_path(E, E->o->include_dirs[k], strlen(E->o->include_dirs[k]), d->name));
-	if (!found) {
-		elab_error(E, d->loc, E_IMPORT, "cannot read '%s'", d->name);
-		diag_help(E->d, "it is looked for beside the importing file, then in the folders given with -I");
-	}
-}
-
 /* ---- declarations of a file ---- */
 
 static void file_decl(Elab *E, const Decl *d)
@@ -252,9 +135,9 @@ static void file_decl(Elab *E, const Decl *d)
 	}
 }
 
-static void file_decls(Elab *E, const Ast *ast, const File *file)
+void file_decls(Elab *E, const Ast *ast, File *file)
 {
-	const File *importer = E->file;
+	File *importer = E->file;
 	E->file = file;
 	for (const Decl *d = ast->decls; d; d = d->next)
 		file_decl(E, d);
@@ -268,7 +151,7 @@ Tir *elaborate(Arena *a, Diags *d, const Ast *main, const char *main_path, const
 	read_defines(&E);
 	scope_push(&E);
 	E.globals = E.scope;
-	file_decls(&E, main, new_file(&E, tidy_path(&E, main_path), main->decls ? main->decls->loc.source : 0));
+	file_decls(&E, main, main_file(&E, main_path, main->decls ? main->decls->loc.source : 1));
 	report_unused_defines(&E);
 	/* Kernels last: their bodies see every declaration, wherever it stands. */
 	for (const Sym *y = E.globals->syms; y; y = y->next)

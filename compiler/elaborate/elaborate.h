@@ -10,8 +10,8 @@ typedef struct ElabOptions {
 	int ndefines;
 	const char *const *include_dirs;
 	int ninclude_dirs;
-	/* Returns the text of a file (kept by the caller's arena) or NULL; for imports. */
-	char *(*read_file)(void *user, const char *path, size_t *len);
+	/* Returns the text of a file (kept by the caller's arena) or NULL; for imports.  *why: unless there is no such file. */
+	char *(*read_file)(void *user, const char *path, size_t *len, const char **why);
 	void *user;
 } ElabOptions;
 

@@ -3,33 +3,74 @@
 
 #include <string.h>
 
-/* A call of a function that takes the name as an out or inout scalar. */
-static bool call_assigns(const Elab *E, const Expr *e, const char *name)
+/* ---- what is assigned ---- */
+
+typedef bool (*AssignVisitor)(void *user, const char *name, const Stmt *s); /* true: that is enough */
+
+/* A call assigns the names that a function takes as out or inout scalars. */
+static bool each_argument(const Elab *E, const Stmt *s, AssignVisitor visit, void *user)
 {
+	const Expr *e = s->rhs;
 	if (!e || e->kind != EX_CALL)
 		return false;
 	const Sym *y = sym_find(E, e->name);
 	const Decl *p = y && y->kind == SYM_FN ? y->decl->params : NULL;
 	for (const Expr *x = e->args; x && p; x = x->next, p = p->next)
-		if (p->kind == DE_SCALAR && p->dir != DIR_NONE && x->kind == EX_NAME && !strcmp(x->name, name))
+		if (p->kind == DE_SCALAR && p->dir != DIR_NONE && x->kind == EX_NAME && visit(user, x->name, s))
 			return true;
 	return false;
 }
 
-bool assigns_name(const Elab *E, const Stmt *list, const char *name)
+static bool each_assigned(const Elab *E, const Stmt *list, AssignVisitor visit, void *user)
 {
 	for (const Stmt *s = list; s; s = s->next) {
-		if (s->kind == ST_ASSIGN && s->lhs->kind == EX_NAME && !strcmp(s->lhs->name, name))
+		if (s->kind == ST_ASSIGN && s->lhs->kind == EX_NAME && visit(user, s->lhs->name, s))
 			return true;
-		if (s->kind == ST_CALL && call_assigns(E, s->rhs, name))
+		if (s->kind == ST_CALL && each_argument(E, s, visit, user))
 			return true;
-		if (assigns_name(E, s->body, name) || assigns_name(E, s->other, name))
+		if (each_assigned(E, s->body, visit, user) || each_assigned(E, s->other, visit, user))
 			return true;
-		if (assigns_name(E, s->init, name) || assigns_name(E, s->step, name))
+		if (each_assigned(E, s->init, visit, user) || each_assigned(E, s->step, visit, user))
 			return true;
 	}
 	return false;
 }
+
+static bool is_name(void *user, const char *name, const Stmt *s)
+{
+	(void)s;
+	return !strcmp(user, name);
+}
+
+bool assigns_name(const Elab *E, const Stmt *list, const char *name)
+{
+	return each_assigned(E, list, is_name, (void *)name);
+}
+
+static bool note_last(void *last, const char *name, const Stmt *s)
+{
+	table_set(last, name, (void *)s);
+	return false;
+}
+
+enum { SCANNED = 16 }; /* questions about a list that are answered without a table of it */
+
+bool assigned_later(Elab *E, const char *name)
+{
+	StmtList *l = E->list;
+	if (!l || !l->rest)
+		return false;
+	if (++l->asked <= SCANNED)
+		return assigns_name(E, l->rest, name);
+	if (!l->last_assigned) {
+		l->last_assigned = table_new(E->a);
+		each_assigned(E, l->first, note_last, l->last_assigned);
+	}
+	const Stmt *last = table_get(l->last_assigned, name);
+	return last && last->loc.begin >= l->rest->loc.begin;
+}
+
+/* ---- what jumps, what has effects, what changes ---- */
 
 unsigned jumps_of(const Stmt *body)
 {

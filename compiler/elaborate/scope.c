@@ -33,6 +33,8 @@ void scope_pop(Elab *E, Scope *saved)
 
 static Sym *find_in(const Scope *s, const char *name)
 {
+	if (s->by_name)
+		return table_get(s->by_name, name);
 	for (Sym *y = s->syms; y; y = y->next)
 		if (!strcmp(y->name, name))
 			return y;
@@ -41,25 +43,9 @@ static Sym *find_in(const Scope *s, const char *name)
 
 /* ---- what a file sees ---- */
 
-const File *file_of(const Elab *E, uint32_t source)
-{
-	for (const File *f = E->files; f; f = f->next)
-		if (f->source == source)
-			return f;
-	return NULL;
-}
-
-bool file_sees(const File *f, uint32_t source)
-{
-	for (const Seen *s = f->sees; s; s = s->next)
-		if (s->source == source)
-			return true;
-	return false;
-}
-
 static bool is_seen(const Elab *E, const Scope *s, const Sym *y)
 {
-	return s != E->globals || !E->file || file_sees(E->file, y->loc.source);
+	return s != E->globals || !E->file || file_sees(E, E->file, y->loc.source);
 }
 
 Sym *sym_find(const Elab *E, const char *name)
@@ -82,6 +68,21 @@ void refuse_builtin(Elab *E, Loc loc, const char *name)
 		elab_error(E, loc, E_REDEFINED, "'%s' is built in: choose another name", name);
 }
 
+enum { LISTED = 16 }; /* symbols of a scope that is searched one by one */
+
+static void add_to_table(Elab *E, Scope *s, Sym *y)
+{
+	if (++s->n < LISTED)
+		return;
+	if (!s->by_name) {
+		s->by_name = table_new(E->a);
+		for (Sym *old = s->syms; old; old = old->next)
+			if (!table_get(s->by_name, old->name))
+				table_set(s->by_name, old->name, old);
+	}
+	table_set(s->by_name, y->name, y);
+}
+
 Sym *sym_define(Elab *E, Loc loc, const char *name, SymKind kind)
 {
 	const Sym *before = find_in(E->scope, name);
@@ -95,6 +96,7 @@ Sym *sym_define(Elab *E, Loc loc, const char *name, SymKind kind)
 	y->kind = kind;
 	y->parallel = E->parallel;
 	y->mask = E->mask;
+	add_to_table(E, E->scope, y);
 	/* The newest of equal names would be hidden behind the older one. */
 	if (before) {
 		y->next = E->scope->syms;

@@ -256,12 +256,13 @@ void exec(Elab *E, const Stmt *s)
 
 void exec_list(Elab *E, const Stmt *list)
 {
-	const Stmt *rest = E->rest;
+	StmtList *outer = E->list, here = { .first = list };
+	E->list = &here;
 	for (const Stmt *s = list; s; s = s->next) {
-		E->rest = s->next;
+		here.rest = s->next;
 		exec(E, s);
 		if (jump_ends_list(E, s->next))
 			break;
 	}
-	E->rest = rest;
+	E->list = outer;
 }

@@ -38,7 +38,8 @@ static void llvm_diagnostic(LLVMDiagnosticInfoRef info, void *user)
  * what two branches have in common (exponentials, addresses) above them, where it takes registers. */
 static void set_options(void)
 {
-	static const char *const options[] = { "tilec", "--nvptx-short-ptr", "-opt-disable=slsr", "--disable-machine-cse" };
+	static const char *const options[] = { "tilec", "--nvptx-short-ptr", "-opt-disable=slsr", "--disable-machine-cse",
+		"--disable-nvptx-load-store-vectorizer" };
 	LLVMParseCommandLineOptions(sizeof options / sizeof options[0], options, "");
 }
 

@@ -7,18 +7,13 @@
  * `//` starts a comment.  A value may be called %7 (its id) or %any_name.
  */
 #include "compiler/tir/tir.h"
+#include "dsl/support/table.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_BUCKETS = 1024, MAX_LIST = 64, MAX_OPERANDS = 256 };
-
-typedef struct Name {
-	struct Name *next;
-	const char *text;
-	Value *value;
-} Name;
+enum { MAX_LIST = 64 };
 
 typedef struct Parser {
 	Tir *t;
@@ -26,7 +21,7 @@ typedef struct Parser {
 	const char *text;
 	uint32_t at, last; /* last: end of the token before */
 	bool failed;
-	Name *names[NAME_BUCKETS]; /* of the kernel */
+	Table *names; /* of the kernel */
 } Parser;
 
 static Loc loc_at(const Parser *p, uint32_t begin, uint32_t end)
@@ -109,29 +104,11 @@ static bool integer(Parser *p, int64_t *out)
 
 /* ---- values ---- */
 
-static unsigned hash(const char *s)
-{
-	unsigned h = 2166136261u;
-	for (; *s; s++)
-		h = (h ^ (unsigned char)*s) * 16777619u;
-	return h % NAME_BUCKETS;
-}
-
-static Value *find(const Parser *p, const char *name)
-{
-	for (const Name *n = p->names[hash(name)]; n; n = n->next)
-		if (strcmp(n->text, name) == 0)
-			return n->value;
-	return NULL;
-}
-
 static bool define(Parser *p, uint32_t begin, const char *name, Value *v)
 {
-	if (find(p, name))
+	if (table_get(p->names, name))
 		return fail(p, begin, E_REDEFINED, arena_printf(p->t->arena, "%%%s is defined twice", name));
-	Name *n = ARENA_NEW(p->t->arena, Name);
-	*n = (Name){ .next = p->names[hash(name)], .text = name, .value = v };
-	p->names[hash(name)] = n;
+	table_set(p->names, name, v);
 	if (isdigit((unsigned char)name[0]))
 		v->id = (unsigned)strtoul(name, NULL, 10);
 	else if (!v->name)
@@ -154,7 +131,7 @@ static Value *value(Parser *p)
 	peek(p);
 	uint32_t begin = p->at;
 	const char *name = value_name(p);
-	Value *v = name ? find(p, name) : NULL;
+	Value *v = name ? table_get(p->names, name) : NULL;
 	if (name && !v)
 		fail(p, begin, E_UNKNOWN_NAME, arena_printf(p->t->arena, "%%%s is not defined before this", name));
 	return v;
@@ -442,18 +419,29 @@ static bool regions(Parser *p, Op *op)
 	return true;
 }
 
-static bool operands(Parser *p, int *n, Value **args)
+typedef struct Operands { int n, room; Value **list; } Operands;
+
+static void add_operand(Parser *p, Operands *o, Value *v)
 {
-	*n = 0;
+	if (o->n == o->room) {
+		o->room = o->room ? 2 * o->room : 4;
+		Value **more = ARENA_ARRAY(p->t->arena, Value *, o->room);
+		if (o->n)
+			memcpy(more, o->list, sizeof *more * (size_t)o->n);
+		o->list = more;
+	}
+	o->list[o->n++] = v;
+}
+
+static bool operands(Parser *p, Operands *o)
+{
 	if (peek(p) != '%')
 		return true;
 	do {
-		if (*n == MAX_OPERANDS)
-			return fail(p, p->at, E_SYNTAX, "too many operands");
-		args[*n] = value(p);
-		if (!args[*n])
+		Value *v = value(p);
+		if (!v)
 			return false;
-		++*n;
+		add_operand(p, o, v);
 	} while (accept(p, ','));
 	return true;
 }
@@ -515,14 +503,13 @@ static Op *parse_op(Parser *p)
 	peek(p);
 	uint32_t begin = p->at;
 	const char *name = peek(p) == '%' ? value_name(p) : NULL;
-	Value *args[MAX_OPERANDS];
-	int n = 0;
+	Operands o = { 0 };
 	if (p->failed || (name && !expect(p, '=')))
 		return NULL;
 	Opcode code = opcode(p);
-	if (code == OP_COUNT || (operands_follow(p) && !operands(p, &n, args)))
+	if (code == OP_COUNT || (operands_follow(p) && !operands(p, &o)))
 		return NULL;
-	Op *op = tir_op(p->t, code, loc_at(p, begin, p->last), type_none(), n, args);
+	Op *op = tir_op(p->t, code, loc_at(p, begin, p->last), type_none(), o.n, o.list);
 	return op_tail(p, op, name, begin) ? op : NULL;
 }
 
@@ -531,7 +518,7 @@ Tir *tir_parse(Arena *a, Diags *d, uint32_t source)
 	Parser p = { .t = tir_new(a, d), .source = source, .text = diags_source(d, source)->text };
 	p.t->next_id = first_free_id(p.text);
 	while (peek(&p)) {
-		memset(p.names, 0, sizeof p.names);
+		p.names = table_new(a);
 		uint32_t begin = p.at;
 		Op *op = parse_op(&p);
 		if (!op)

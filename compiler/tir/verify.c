@@ -8,6 +8,7 @@ typedef struct Verifier {
 	const Tir *t;
 	Value **visible; /* by id; NULL: not in scope */
 	uint8_t attrs[OP_COUNT][ATTR_IDS]; /* AttrUse */
+	int required[OP_COUNT];
 	unsigned ids;
 	bool sound;
 } Verifier;
@@ -705,14 +706,14 @@ static bool check_attr(Verifier *v, const Op *op, const Attr *a)
 /* The attributes that ops.def gives it, of the kinds and ranges of attrs.def. */
 static bool check_attrs(Verifier *v, const Op *op)
 {
-	bool given[ATTR_IDS] = { false };
+	int required = v->required[op->code];
 	for (const Attr *a = op->attrs; a; a = a->next) {
-		given[a->id] = true;
+		required -= v->attrs[op->code][a->id] == USE_REQUIRED;
 		if (!check_attr(v, op, a))
 			return false;
 	}
-	for (int id = 0; id < ATTR_IDS; id++)
-		if (v->attrs[op->code][id] == USE_REQUIRED && !given[id])
+	for (int id = 0; required && id < ATTR_IDS; id++)
+		if (v->attrs[op->code][id] == USE_REQUIRED && !attr_get(op, attr_info((AttrId)id)->text))
 			return bad(v, op, "{%s} is missing", attr_info((AttrId)id)->text);
 	return true;
 }
@@ -784,7 +785,7 @@ bool tir_verify(const Tir *t)
 	Verifier v = { .t = t, .ids = t->next_id, .sound = true };
 	for (int op = 0; op < OP_COUNT; op++)
 		for (int id = 0; id < ATTR_IDS; id++)
-			v.attrs[op][id] = (uint8_t)op_attr_use((Opcode)op, (AttrId)id);
+			v.required[op] += (v.attrs[op][id] = (uint8_t)op_attr_use((Opcode)op, (AttrId)id)) == USE_REQUIRED;
 	v.visible = calloc((size_t)t->next_id + 1, sizeof *v.visible);
 	if (!v.visible)
 		abort();

@@ -17,15 +17,16 @@ typedef struct Message {
 	const char *text;
 } Message;
 
-typedef struct SourceNode {
-	struct SourceNode *next;
+typedef struct SourceText {
 	Source source;
-} SourceNode;
+	uint32_t *lines; /* where each begins */
+	uint32_t nlines;
+} SourceText;
 
 struct Diags {
 	Arena *arena;
-	SourceNode *sources, **sources_end;
-	unsigned source_count;
+	SourceText **sources;
+	unsigned source_count, source_room;
 	Message *messages, **messages_end;
 	Message *last; /* what a note belongs to; NULL after a repeated message */
 	Message *buckets[BUCKETS];
@@ -37,30 +38,47 @@ Diags *diags_new(Arena *a)
 	Diags *d = ARENA_NEW(a, Diags);
 
 	d->arena = a;
-	d->sources_end = &d->sources;
 	d->messages_end = &d->messages;
 	return d;
 }
 
+static void find_lines(Arena *a, SourceText *s)
+{
+	const char *text = s->source.text;
+	size_t n = 1;
+
+	for (size_t i = 0; i < s->source.len; i++)
+		n += text[i] == '\n';
+	s->lines = ARENA_ARRAY(a, uint32_t, n);
+	s->nlines = 1;
+	for (size_t i = 0; i < s->source.len; i++) {
+		if (text[i] == '\n')
+			s->lines[s->nlines++] = (uint32_t)i + 1;
+	}
+}
+
 uint32_t diags_add_source(Diags *d, const char *name, const char *text, size_t len)
 {
-	SourceNode *n = ARENA_NEW(d->arena, SourceNode);
+	SourceText *s = ARENA_NEW(d->arena, SourceText);
 
-	n->source = (Source){ .name = name, .text = text, .len = len };
-	*d->sources_end = n;
-	d->sources_end = &n->next;
+	s->source = (Source){ .name = name, .text = text, .len = len };
+	find_lines(d->arena, s);
+	if (d->source_count == d->source_room) {
+		unsigned room = d->source_room ? 2 * d->source_room : 8;
+		SourceText **more = ARENA_ARRAY(d->arena, SourceText *, room);
+
+		if (d->source_count)
+			memcpy(more, d->sources, d->source_count * sizeof *more);
+		d->sources = more;
+		d->source_room = room;
+	}
+	d->sources[d->source_count] = s;
 	return ++d->source_count;
 }
 
 const Source *diags_source(const Diags *d, uint32_t index)
 {
-	const SourceNode *n = d->sources;
-
-	if (index == 0)
-		return NULL;
-	while (n && --index)
-		n = n->next;
-	return n ? &n->source : NULL;
+	return index && index <= d->source_count ? &d->sources[index - 1]->source : NULL;
 }
 
 unsigned diags_source_count(const Diags *d)
@@ -75,18 +93,20 @@ static size_t clamp_offset(const Source *s, size_t at)
 
 void diags_linecol(const Diags *d, Loc loc, unsigned *line, unsigned *col)
 {
-	const Source *s = diags_source(d, loc.source);
-	size_t at = s ? clamp_offset(s, loc.begin) : 0;
+	const Source *source = diags_source(d, loc.source);
+	const SourceText *s = source ? d->sources[loc.source - 1] : NULL;
+	uint32_t at = s ? (uint32_t)clamp_offset(source, loc.begin) : 0, low = 0, high = s ? s->nlines : 1;
 
-	*line = *col = 1;
-	for (size_t i = 0; i < at; i++) {
-		if (s->text[i] == '\n') {
-			++*line;
-			*col = 1;
-		} else {
-			++*col;
-		}
+	while (high - low > 1) { /* the line begins at or before it */
+		uint32_t middle = low + (high - low) / 2;
+
+		if (s->lines[middle] <= at)
+			low = middle;
+		else
+			high = middle;
 	}
+	*line = low + 1;
+	*col = s ? at - s->lines[low] + 1 : 1;
 }
 
 static bool same_message(const Message *a, const Message *b)
@@ -262,16 +282,12 @@ static void print_excerpt(const Source *s, unsigned line, Loc loc, DiagStyle sty
 	size_t at = clamp_offset(s, loc.begin), last = clamp_offset(s, loc.end);
 	size_t begin = at, end = at;
 
-	while (begin > 0 && s->text[begin - 1] != '\n')
+	while (begin > 0 && at - begin < MAX_EXCERPT && s->text[begin - 1] != '\n') /* of a very long line, what surrounds the place */
 		begin--;
-	while (end < s->len && s->text[end] != '\n')
+	while (end < s->len && end - at < MAX_EXCERPT && s->text[end] != '\n')
 		end++;
 	if (end > begin && s->text[end - 1] == '\r')
 		end--;
-	if (at - begin > MAX_EXCERPT) /* of a very long line, what surrounds the place */
-		begin = at - MAX_EXCERPT;
-	if (end > at && end - at > MAX_EXCERPT)
-		end = at + MAX_EXCERPT;
 	if (last > end)
 		last = end;
 	while (last > at && (s->text[last - 1] == ' ' || s->text[last - 1] == '\t'))

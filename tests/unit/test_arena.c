@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "dsl/support/arena.h"
+#include "dsl/support/table.h"
 
 static void test_alignment_and_zero(void **state)
 {
@@ -67,6 +68,23 @@ static void test_free_null(void **state)
 	arena_free(arena_new());
 }
 
+static void test_table(void **state)
+{
+	(void)state;
+	Arena *a = arena_new();
+	Table *t = table_new(a);
+	int values[1000];
+
+	for (int i = 0; i < 1000; i++)
+		table_set(t, arena_printf(a, "key %d", i), &values[i]);
+	table_set(t, "key 7", &values[8]);
+	for (int i = 0; i < 1000; i++)
+		assert_ptr_equal(table_get(t, arena_printf(a, "key %d", i)), &values[i == 7 ? 8 : i]);
+	assert_null(table_get(t, "key 1000"));
+	assert_null(table_get(t, ""));
+	arena_free(a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -74,6 +92,7 @@ int main(void)
 		cmocka_unit_test(test_blocks_do_not_overlap),
 		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_free_null),
+		cmocka_unit_test(test_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
