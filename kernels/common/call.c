@@ -49,6 +49,78 @@ tilert_status call_check_extents(const char *who, const CallExtent *e, size_t n)
 	return TILERT_OK;
 }
 
+/* ---- strides and regions --------------------------------------------------------- */
+
+CallStrides call_strides(const CallTokens *t, CallStrides s)
+{
+	CallStrides contiguous = { t->tokens * t->heads * t->width, t->heads * t->width, t->width };
+	if (s.batch == 0 && s.token == 0 && s.head == 0)
+		return contiguous;
+	return (CallStrides){ t->batch > 1 ? s.batch : contiguous.batch, t->tokens > 1 ? s.token : contiguous.token,
+		t->heads > 1 ? s.head : contiguous.head };
+}
+
+tilert_status call_check_strides(const char *who, const char *name, const CallTokens *t, CallStrides given, int64_t unit)
+{
+	const CallStrides s = call_strides(t, given);
+	const int64_t farthest = INT64_C(1) << 38; /* elements; tensor maps have 40 bits of bytes */
+	const struct { const char *field; int64_t value, high; } all[] = {
+		{ "batch", s.batch, farthest }, { "token", s.token, INT32_MAX }, { "head", s.head, INT32_MAX },
+	};
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+		if (all[i].value < 0 || all[i].value > all[i].high)
+			return call_fail(TILERT_EINVAL, "%s: %s_strides.%s is %lld, not in 0 .. %lld", who, name, all[i].field, (long long)all[i].value,
+				(long long)all[i].high);
+		if (all[i].value % unit != 0)
+			return call_fail(TILERT_EINVAL, "%s: %s_strides.%s is %lld, not a multiple of %lld", who, name, all[i].field, (long long)all[i].value,
+				(long long)unit);
+	}
+	return TILERT_OK;
+}
+
+CallRegion call_region(const char *name, tilert_ptr p, const CallTokens *t, CallStrides given, size_t element, bool written)
+{
+	CallStrides s = call_strides(t, given);
+	CallRegion r = { .name = name, .p = p, .written = written };
+	if (t->batch == 0 || t->tokens == 0 || t->heads == 0)
+		return r;
+	bool heads_inside = s.head <= s.token;
+	int64_t inner = heads_inside ? s.head : s.token, outer = heads_inside ? s.token : s.head, count = heads_inside ? t->heads : t->tokens;
+	int64_t last = (t->batch - 1) * s.batch + (t->tokens - 1) * s.token + (t->heads - 1) * s.head, bytes = (int64_t)element;
+	bool gaps = inner > t->width && outer % inner == 0;
+	r.bytes = (last + t->width) * bytes;
+	r.row = (gaps ? t->width : (count - 1) * inner + t->width) * bytes;
+	r.pitch = (gaps ? inner : outer) * bytes;
+	if (r.row > r.pitch || (t->batch > 1 && s.batch * bytes % r.pitch != 0))
+		r.pitch = 0;
+	return r;
+}
+
+static bool overlap(const CallRegion *a, const CallRegion *b)
+{
+	if (a->p > b->p)
+		return overlap(b, a);
+	tilert_ptr apart = b->p - a->p;
+	if (a->p == 0 || a->bytes == 0 || b->bytes == 0 || apart >= (tilert_ptr)a->bytes)
+		return false;
+	if (a->pitch == 0 || a->pitch != b->pitch)
+		return true;
+	int64_t d = (int64_t)(apart % (tilert_ptr)a->pitch);
+	return d < a->row || d + b->row > a->pitch;
+}
+
+tilert_status call_check_apart(const char *who, const CallRegion *r, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		for (size_t j = i + 1; j < n; j++) {
+			if ((r[i].written || r[j].written) && overlap(&r[i], &r[j]))
+				return call_fail(TILERT_EINVAL, "%s: %s (0x%llx, %lld bytes) and %s (0x%llx, %lld bytes) overlap", who, r[i].name,
+					(unsigned long long)r[i].p, (long long)r[i].bytes, r[j].name, (unsigned long long)r[j].p, (long long)r[j].bytes);
+		}
+	}
+	return TILERT_OK;
+}
+
 /* ---- arguments ------------------------------------------------------------------- */
 
 static tilert_arg *next(CallArgs *a, const char *name, tilert_arg_kind kind)

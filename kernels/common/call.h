@@ -14,6 +14,20 @@ typedef struct CallPointer { const char *name; tilert_ptr p; unsigned align; boo
 /* Those wanted are there, all are aligned. */
 tilert_status call_check_pointers(const char *who, const CallPointer *p, size_t n);
 
+/* Memory that a call reads or writes, `bytes` from p on: all of it, or, with a pitch, the first `row` bytes of every `pitch`. */
+typedef struct CallRegion { const char *name; tilert_ptr p; int64_t bytes, row, pitch; bool written; } CallRegion;
+/* Nothing that is written overlaps another. */
+tilert_status call_check_apart(const char *who, const CallRegion *r, size_t n);
+
+/* A tensor [batch][tokens][heads][width], heads of `width` contiguous elements. */
+typedef struct CallTokens { int64_t batch, tokens, heads, width; } CallTokens;
+typedef struct CallStrides { int64_t batch, token, head; } CallStrides;
+/* Those given, or contiguous ones where all are 0; where there is but one of something its stride is replaced, as nothing steps along it. */
+CallStrides call_strides(const CallTokens *t, CallStrides given);
+/* Of tensor `name`: in range, multiples of `unit`. */
+tilert_status call_check_strides(const char *who, const char *name, const CallTokens *t, CallStrides given, int64_t unit);
+CallRegion call_region(const char *name, tilert_ptr p, const CallTokens *t, CallStrides s, size_t element, bool written);
+
 typedef struct CallExtent { const char *name; int64_t value, low, high; } CallExtent;
 tilert_status call_check_extents(const char *who, const CallExtent *e, size_t n);
 

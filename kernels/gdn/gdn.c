@@ -139,6 +139,54 @@ static tilert_status check_options(const char *who, const tilekern_gdn_params *p
 	return TILERT_OK;
 }
 
+/* The tensors [batch][tokens][heads]([channels]) of a call. */
+typedef struct Tensor { const char *name; tilert_ptr p; tilert_dtype dtype; CallTokens shape; CallStrides strides; int64_t unit; bool written; } Tensor;
+enum { Q, K, V, O, G, BETA, U, TENSORS };
+
+static CallStrides given(tilekern_strides s) { return (CallStrides){ s.batch, s.token, s.head }; }
+
+static void list_tensors(const tilekern_gdn_params *p, Tensor t[TENSORS])
+{
+	const CallTokens qk = { p->batch, p->tokens, p->qk_heads, p->key_dim }, v = { p->batch, p->tokens, p->value_heads, p->value_dim };
+	const CallTokens gate = { p->batch, p->tokens, p->value_heads, 1 };
+	t[Q] = (Tensor){ "q", p->q, p->dtype, qk, given(p->q_strides), 8, false };
+	t[K] = (Tensor){ "k", p->k, p->dtype, qk, given(p->k_strides), 8, false };
+	t[V] = (Tensor){ "v", p->v, p->dtype, v, given(p->v_strides), 8, false };
+	t[O] = (Tensor){ "o", p->o, p->dtype, v, given(p->o_strides), 8, true };
+	t[G] = (Tensor){ "g", p->g, p->gate_dtype, gate, given(p->g_strides), 1, false };
+	t[BETA] = (Tensor){ "beta", p->beta, p->beta_dtype, gate, given(p->beta_strides), 1, false };
+	t[U] = (Tensor){ "u", p->u, p->dtype, v, { 0, 0, 0 }, 8, true };
+}
+
+static tilert_status check_strides(const char *who, const tilekern_gdn_params *p)
+{
+	Tensor t[TENSORS];
+	tilert_status s = TILERT_OK;
+	list_tensors(p, t);
+	for (int i = 0; i < TENSORS && s == TILERT_OK; i++)
+		s = call_check_strides(who, t[i].name, &t[i].shape, t[i].strides, t[i].unit);
+	return s;
+}
+
+/* Units read v and the initial states again when others have written: what is written overlaps nothing. */
+static tilert_status check_apart(const char *who, const tilekern_gdn_params *p)
+{
+	Tensor t[TENSORS];
+	int64_t state = (int64_t)state_bytes(p), chunks = p->tokens > 0 ? gdn_slots(p) * p->value_heads : 0, heads = p->value_heads * 4;
+	CallRegion r[TENSORS + 8] = {
+		[TENSORS] = { "initial_state", p->initial_state, state, 0, 0, false }, { "final_state", p->final_state, state, 0, 0, true },
+		{ "states", p->states, chunks * p->key_dim * p->value_dim * (int64_t)tilert_dtype_size(p->dtype), 0, 0, true },
+		{ "records", p->records, chunks * TILEKERN_GDN_RECORD_BYTES, 0, 0, true },
+		{ "workspace", p->workspace, p->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true }, { "a_log", p->a_log, heads, 0, 0, false },
+		{ "dt_bias", p->dt_bias, heads, 0, 0, false },
+		{ "cu_seqlens", p->cu_seqlens, (gdn_sequences(p) + 1) * (int64_t)tilert_dtype_size(p->seqlens_dtype), 0, 0, false },
+	};
+	list_tensors(p, t);
+	for (int i = 0; i < TENSORS; i++)
+		r[i] = call_region(t[i].name, t[i].p, &t[i].shape, t[i].strides, tilert_dtype_size(t[i].dtype), t[i].written);
+	return call_check_apart(who, r, sizeof r / sizeof r[0]);
+}
+
 /* Everything but what tilert_prepare checks. */
 static tilert_status check_arguments(const char *who, const tilekern_gdn *gdn, const tilekern_gdn_params *p)
 {
@@ -161,30 +209,33 @@ static tilert_status check_arguments(const char *who, const tilekern_gdn *gdn, c
 	s = call_check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
 	if (s != TILERT_OK)
 		return s;
-	if (p->initial_state != 0 && p->initial_state == p->final_state)
-		return call_fail(TILERT_EINVAL, "%s: initial_state and final_state are both 0x%llx", who, (unsigned long long)p->final_state);
+	s = check_strides(who, p);
+	if (s == TILERT_OK)
+		s = check_apart(who, p);
+	if (s != TILERT_OK)
+		return s;
 	if (p->workspace_bytes < gdn_plan(p, gdn->sm_count).bytes)
 		return call_fail(TILERT_EINVAL, "%s: workspace_bytes is %zu, but %zu are needed", who, p->workspace_bytes, gdn_plan(p, gdn->sm_count).bytes);
 	return TILERT_OK;
 }
 
-/* A tensor [batch][tokens][heads]([channels]).  The stride of a single row is never used, and may be too large for a dim. */
-static void token_major(CallArgs *a, const tilekern_gdn_params *p, const char *name, tilert_ptr data, tilert_dtype dtype, int64_t heads,
-	int64_t channels, tilekern_strides given)
+/* `far`: the kernels' name of its stride of rows, which has 64 bits. */
+static void token_major(CallArgs *a, const Tensor *t, const char *name, const char *far)
 {
-	const int64_t extents[] = { p->batch, p->tokens, heads, channels };
-	int64_t unit = channels ? channels : 1;
-	tilekern_strides s = given.batch || given.token || given.head ? given
-		: (tilekern_strides){ p->tokens * heads * unit, heads * unit, unit };
-	const int64_t strides[] = { p->batch == 1 ? s.token : s.batch, s.token, s.head, 1 };
-	call_tensor(a, name, data, dtype, channels ? 4 : 3, extents, strides);
+	const int64_t extents[] = { t->shape.batch, t->shape.tokens, t->shape.heads, t->shape.width };
+	CallStrides s = call_strides(&t->shape, t->strides);
+	const int64_t strides[] = { s.batch, s.token, s.head, 1 };
+	call_tensor(a, name, t->p, t->dtype, t->unit > 1 ? 4 : 3, extents, strides);
+	if (far)
+		call_integer(a, far, s.batch);
 }
 
-static void state(CallArgs *a, const tilekern_gdn_params *p, const char *name, tilert_ptr data)
+static void state(CallArgs *a, const tilekern_gdn_params *p, const char *name, tilert_ptr data, const char *far)
 {
 	const int64_t n = p->key_dim * p->value_dim, extents[] = { gdn_sequences(p), p->value_heads, p->key_dim, p->value_dim };
 	const int64_t strides[] = { p->value_heads * n, n, p->state_v_first ? 1 : p->value_dim, p->state_v_first ? p->key_dim : 1 };
 	call_tensor(a, name, data, p->state_dtype, 4, extents, strides);
+	call_integer(a, far, strides[0]);
 }
 
 static CallArgs all_arguments(const tilekern_gdn_params *p, const GdnPlan *l)
@@ -194,12 +245,14 @@ static CallArgs all_arguments(const tilekern_gdn_params *p, const GdnPlan *l)
 	const int64_t records[] = { gdn_slots(p), p->value_heads, TILEKERN_GDN_RECORD_BYTES }, heads[] = { p->value_heads }, offsets[] = { gdn_sequences(p) + 1 };
 	bool f32 = p->state_dtype == TILERT_F32;
 	CallArgs a = { .n = 0 };
-	token_major(&a, p, "q", p->q, p->dtype, p->qk_heads, p->key_dim, p->q_strides);
-	token_major(&a, p, "k", p->k, p->dtype, p->qk_heads, p->key_dim, p->k_strides);
-	token_major(&a, p, "v", p->v, p->dtype, p->value_heads, p->value_dim, p->v_strides);
-	token_major(&a, p, "o", p->o, p->dtype, p->value_heads, p->value_dim, p->o_strides);
-	token_major(&a, p, p->gate_dtype == TILERT_F32 ? "g" : "g16", p->g, p->gate_dtype, p->value_heads, 0, p->g_strides);
-	token_major(&a, p, p->beta_dtype == TILERT_F32 ? "beta" : "beta16", p->beta, p->beta_dtype, p->value_heads, 0, p->beta_strides);
+	Tensor t[TENSORS];
+	list_tensors(p, t);
+	token_major(&a, &t[Q], "q", "q0");
+	token_major(&a, &t[K], "k", "k0");
+	token_major(&a, &t[V], "v", "v0");
+	token_major(&a, &t[O], "o", "o0");
+	token_major(&a, &t[G], p->gate_dtype == TILERT_F32 ? "g" : "g16", "g0");
+	token_major(&a, &t[BETA], p->beta_dtype == TILERT_F32 ? "beta" : "beta16", "b0");
 	call_tensor(&a, "a_log", p->a_log, TILERT_F32, 1, heads, NULL);
 	call_tensor(&a, "dt_bias", p->dt_bias, TILERT_F32, 1, heads, NULL);
 	call_tensor(&a, p->seqlens_dtype == TILERT_I32 ? "cu" : "cu64", p->cu_seqlens, p->seqlens_dtype, 1, offsets, NULL);
@@ -208,11 +261,11 @@ static CallArgs all_arguments(const tilekern_gdn_params *p, const GdnPlan *l)
 	call_tensor(&a, "pending", p->workspace + l->pending, TILERT_I32, 1, (const int64_t[]){ 1 }, NULL);
 	call_tensor(&a, "starts", l->joined ? p->workspace + l->starts : 0, TILERT_F32, 4, starts, NULL);
 	call_tensor(&a, "change", l->joined ? p->workspace + l->change : 0, TILERT_BF16, 4, change, NULL);
-	state(&a, p, f32 ? "h0" : "h016", p->initial_state);
-	state(&a, p, f32 ? "ht" : "ht16", p->final_state);
+	state(&a, p, f32 ? "h0" : "h016", p->initial_state, "i0");
+	state(&a, p, f32 ? "ht" : "ht16", p->final_state, "f0");
 	const int64_t states[] = { gdn_slots(p), p->value_heads, p->state_v_first ? p->value_dim : p->key_dim, p->state_v_first ? p->key_dim : p->value_dim };
 	call_tensor(&a, p->state_v_first ? "hvk" : "hkv", p->states, p->dtype, 4, states, NULL);
-	token_major(&a, p, "us", p->u, p->dtype, p->value_heads, p->value_dim, (tilekern_strides){ 0 });
+	token_major(&a, &t[U], "us", NULL);
 	call_dim(&a, "SEQS", gdn_sequences(p));
 	call_dim(&a, "UNITS", l->units);
 	call_dim(&a, "VP", v);

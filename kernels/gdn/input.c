@@ -20,8 +20,9 @@ static void make_row(Random *r, GdnKeys kind, bool is_k, const float *axis, floa
 {
 	static const float norms[] = { 0, 1e-3f, 1, 45 };
 	fill(r, x, n, kind == GDN_KEYS_POSITIVE);
-	for (int64_t i = 0; i < n && kind == GDN_KEYS_COLLINEAR && is_k; i++)
-		x[i] = axis[i] + 0.05f * x[i];
+	float apart = kind == GDN_KEYS_EQUAL ? 0 : 0.05f;
+	for (int64_t i = 0; i < n && (kind == GDN_KEYS_COLLINEAR || kind == GDN_KEYS_EQUAL) && is_k; i++)
+		x[i] = axis[i] + apart * x[i];
 	input_normalise(x, n);
 	if (kind == GDN_KEYS_RAW || kind == GDN_KEYS_LONG) {
 		float norm = kind == GDN_KEYS_RAW ? norms[random_bits(r) >> 62] : 1.6f;
@@ -44,8 +45,11 @@ static float gate(Random *r, GdnGates kind, int64_t token, int64_t head)
 	return 0;
 }
 
-static float make_beta(Random *r, GdnBetas kind)
+static float make_beta(Random *r, const GdnInputSpec *s)
 {
+	GdnBetas kind = s->betas;
+	if (s->beta != 0)
+		return s->beta;
 	return kind == GDN_BETAS_RAW ? random_normal(r) : (kind == GDN_BETAS_TWICE ? 2 : 1) * input_sigmoid(r);
 }
 
@@ -124,7 +128,7 @@ bool gdn_input_make(GdnInput *in, const GdnInputSpec *s)
 		in->v[i] *= value_scale(s);
 	for (int64_t i = 0; i < gates; i++) {
 		in->g[i] = gate(&r, s->gates, i / s->value_heads, i % s->value_heads);
-		in->beta[i] = make_beta(&r, s->betas);
+		in->beta[i] = make_beta(&r, s);
 	}
 	round_all(s, in->q16, in->q, rows * s->qk_heads * K, false);
 	round_all(s, in->k16, in->k, rows * s->qk_heads * K, false);

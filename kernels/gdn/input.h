@@ -20,6 +20,7 @@ typedef enum GdnKeys { /* how q and k are made */
 	GDN_KEYS_RANDOM,    /* normal, normalised */
 	GDN_KEYS_POSITIVE,  /* FLA's tests: q, k and v uniform in (0, 1), q and k normalised */
 	GDN_KEYS_COLLINEAR, /* keys of a head 5% apart, normalised */
+	GDN_KEYS_EQUAL,     /* one key for all tokens of a head, normalised */
 	GDN_KEYS_LONG,      /* norms of 1.6: beta k k^T may expand a state, which strong gates make harmless */
 	GDN_KEYS_RAW        /* normal, not normalised: norms of 0, 1e-3, 1 or 45 at random */
 } GdnKeys;
@@ -38,6 +39,7 @@ typedef struct GdnInputSpec {
 	GdnGates gates;
 	GdnKeys keys;
 	GdnBetas betas;
+	float beta;         /* of all tokens; 0: as betas says */
 	bool fp16;          /* q, k, v (and gates16, beta16) are fp16 patterns; else bf16 */
 	bool gate16, beta16; /* rounded to that, too; else fp32 */
 	bool with_initial, initial_bf16;

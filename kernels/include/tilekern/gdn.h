@@ -31,7 +31,7 @@ typedef struct tilekern_gdn tilekern_gdn;
 /** The compiled kernels are inside this library.  Each is loaded onto the device when a call first needs it, in tilekern_gdn_prepare or
  *  tilekern_gdn_forward: let that not be while a stream is captured into a graph. */
 TILERT_API tilert_status tilekern_gdn_open(tilert_device *d, tilekern_gdn **out);
-/** The work queued before must have finished. */
+/** The work queued before must have finished.  Prepared calls may be destroyed later, but no longer launched. */
 TILERT_API void tilekern_gdn_close(tilekern_gdn *gdn);
 
 /** What a call computes from its raw inputs; or-ed together. */
@@ -50,16 +50,18 @@ typedef enum tilekern_gdn_split {
 } tilekern_gdn_split;
 
 /** Of a chunk and value head: T, fp16, and the gate (kernels/gdn/record.tile). */
-enum { TILEKERN_GDN_RECORD_BYTES = 7168 };
+enum { TILEKERN_GDN_RECORD_BYTES = 7296 };
 
-/** Of a tensor [batch][tokens][heads][channels], in elements; channels are contiguous.  All zero: contiguous. */
+/** Of a tensor [batch][tokens][heads][channels], in elements; channels are contiguous.  All zero: contiguous.  Tokens and heads are less
+ *  than 2^31 apart, rows 2^38; the stride of what there is but one of may be anything. */
 typedef struct tilekern_strides { int64_t batch, token, head; } tilekern_strides;
 
 /**
- * The arguments.  Tensors are contiguous unless they have strides.
+ * The arguments.  Tensors are contiguous unless they have strides.  What is written - o, final_state, states, u, records, workspace -
+ * must not overlap anything else of the call.
  *
  * Products within a chunk are fp16: v - S^T k, u and scale q.k must stay below 65504 and v should not be much below 1e-5
- * (kernels/gdn/README.md, Domain).  Without L2NORM keys should have norms of at most 1.
+ * (kernels/gdn/README.md, Domain); what decays below 2^-24 within 64 tokens counts as nothing.  Without L2NORM keys should have norms of at most 1.
  */
 typedef struct tilekern_gdn_params {
 	size_t size;                       /**< of this struct; set by TILEKERN_GDN_PARAMS_INIT */
@@ -81,14 +83,15 @@ typedef struct tilekern_gdn_params {
 	tilert_ptr beta;                   /**< [batch][tokens][value_heads] */
 	tilert_ptr a_log, dt_bias;         /**< f32 [value_heads], with RAW_GATE; dt_bias 0: zeros */
 	/** 0, or [sequences + 1] token offsets on the device, ascending from 0; batch is 1 and `tokens` the capacity: the last offset may
-	 *  be less (nothing is read or written after it).  They are read when the kernels run: a captured launch may be replayed with others. */
+	 *  be less (nothing is read or written after it).  Other offsets give wrong numbers, but touch no other memory.  They are read when the kernels run: a captured launch may be replayed with others. */
 	tilert_ptr cu_seqlens;
 	tilert_ptr initial_state;          /**< state_dtype [sequences][value_heads][key_dim][value_dim], at a multiple of 16; 0: zeros */
 	tilert_ptr o;                      /**< [batch][tokens][value_heads][value_dim], written; at a multiple of 16 bytes */
-	tilert_ptr final_state;            /**< as initial_state, written; 0: not wanted.  Not the initial state's memory */
+	tilert_ptr final_state;            /**< as initial_state, written; 0: not wanted */
 	/** What a backward pass, or a cache of prefixes, may want; 0: not wanted.
 	 *  Chunks of 64 tokens are numbered by slots: chunk c of sequence n is slot n ceil(tokens / 64) + c, with cu_seqlens
-	 *  floor(cu_seqlens[n] / 64) + n + c; tilekern_gdn_slots tells how many there are.  Slots without tokens are not written. */
+	 *  floor(cu_seqlens[n] / 64) + n + c; tilekern_gdn_slots tells how many there are.  Slots without tokens
+	 *  get no states; their records are those of a chunk that does nothing. */
 	tilert_ptr states;                 /**< dtype [slots][value_heads] states, each as initial_state: S as it enters the chunk */
 	tilert_ptr u;                      /**< dtype [batch][tokens][value_heads][value_dim]: T (v - k+ S), the rows added to S */
 	tilert_ptr records;                /**< [slots][value_heads][TILEKERN_GDN_RECORD_BYTES], bytes at a multiple of 256 */
@@ -112,7 +115,8 @@ TILERT_API tilert_status tilekern_gdn_forward(tilekern_gdn *gdn, const tilekern_
 
 /**
  * The same in two steps, for calls repeated with the same arguments: tilekern_gdn_prepare checks them and builds the tensor maps,
- * tilekern_gdn_launch only queues (a stream being captured into a CUDA graph is fine).
+ * tilekern_gdn_launch only queues (a stream being captured into a CUDA graph is fine).  A call belongs to the tilekern_gdn
+ * it was prepared with and is launched only while that is open.
  */
 typedef struct tilekern_gdn_call tilekern_gdn_call;
 TILERT_API tilert_status tilekern_gdn_prepare(tilekern_gdn *gdn, const tilekern_gdn_params *p, tilekern_gdn_call **out);
