@@ -17,8 +17,11 @@ cp "$build"/examples/*.tmod "$build"/kernels/*.tmod "$build"/kernels/bench/*.tmo
 for program in "$out"/bin/*; do
 	ldd "$program" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | grep -E 'cmocka|tile' || true
 done | sort -u | xargs -r cp -L -t "$out/lib"
-cp "$here/run.sh" "$here/sanitize.sh" "$here/../../kernels/bench/compare_nvcc.sh" "$here/../../kernels/bench/gemm_cublas.py" "$out/"
+cp "$here/run.sh" "$here"/{sanitize.sh,reports.py,explained.txt} "$here/../../kernels/bench/compare_nvcc.sh" "$here/../../kernels/bench/gemm_cublas.py" "$out/"
 if [ $# -ge 3 ]; then
 	"$here/../../kernels/bench/compare_nvcc.sh" build "$3" "$out/bin/twophase_rows"
 fi
+# The sources, for the lines that compute-sanitizer names.
+mkdir "$out/sources"
+find "$here/../../kernels" "$here/../numeric" -name '*.tile' -printf '%P %p\n' | while read -r name path; do install -D "$path" "$out/sources/$name"; done
 du -sh "$out"
