@@ -1,6 +1,5 @@
 /* async.c - TMA and bulk copies, mbarriers, named barriers, fences. */
 #include "compiler/lower/context.h"
-#include "runtime/cpu/cpu_abi.h"
 
 #include <string.h>
 
@@ -114,18 +113,29 @@ static V view_address(Lower *L, const TileRef *r, int extra_col)
 
 static V either_of(Lower *L, LLVMIntPredicate p, V a, V b) { return LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, p, a, b, ""), a, b, ""); }
 
-/* The map's last dimension is the limited one once more, and the map begins one tensor less a row below the tensor: with coordinates
- * row - end + extent and end - 1, rows from `end` on are outside of the first and no rows at all (end 0) outside of the second. */
-static void limit_coords(Lower *L, const TileRef *g, int d, const Value *limit, V *row, V *last)
+/* Above the tensor a box is cut by the tensor's begin, which only coordinates without a limit say. */
+static void refuse_both_cut(Lower *L, const TileRef *g, V above, V start, V end, V extent)
 {
-	V zero = const_i32(L, 0), extent = to_i32(L, g->object->args[d]), start = *row;
-	V end = either_of(L, LLVMIntSGT, either_of(L, LLVMIntSLT, to_i32(L, limit), extent), zero); /* wild coordinates are illegal */
-	/* Above the tensor a box is cut by the tensor's begin, which only coordinates without a limit say. */
-	V after = either_of(L, LLVMIntSLT, build_add(L, start, const_i32(L, g->dims[d])), extent);
-	V above = LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, LLVMIntSLT, end, after, ""), const_i32(L, TILE_CPU_BOTH_CUT + 1), extent, "");
-	end = LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, LLVMIntSLT, start, zero, ""), above, end, "");
+	V after = either_of(L, LLVMIntSLT, build_add(L, start, const_i32(L, g->dims[first_slice(g)])), extent);
+	Guard both = guard_begin(L, LLVMBuildAnd(L->b, above, LLVMBuildICmp(L->b, LLVMIntSLT, end, after, ""), ""));
+	L->ops->fail(L, arena_printf(L->arena, "a box of '%s' begins before the tensor, at a negative index, and is cut by the limit as well",
+		attr_text(g->object, "name", "?")));
+	guard_end(L, both);
+}
+
+/* The map's last dimension is the limited one once more, and the map begins one tensor less a row below the tensor: with coordinates
+ * row - end + extent and end - 1, rows from `end` on are outside of the first.  Where there are none, the second one is behind its
+ * dimension, not before it: stores have no negative coordinates. */
+static void limit_coords(Lower *L, const TileRef *g, const Value *limit, V *row, V *last)
+{
+	V zero = const_i32(L, 0), extent = to_i32(L, g->object->args[first_slice(g)]), start = *row;
+	V end = either_of(L, LLVMIntSGT, either_of(L, LLVMIntSLT, to_i32(L, limit), extent), zero);
+	V above = LLVMBuildICmp(L->b, LLVMIntSLT, start, zero, "");
+	if (L->ops->cpu)
+		refuse_both_cut(L, g, above, start, end, extent);
+	end = LLVMBuildSelect(L->b, above, extent, end, "");
 	*row = build_add(L, start, LLVMBuildSub(L->b, extent, end, ""));
-	*last = LLVMBuildSub(L->b, end, const_i32(L, 1), "");
+	*last = either_of(L, LLVMIntULT, LLVMBuildSub(L->b, end, const_i32(L, 1), ""), extent);
 }
 
 static int tma_coords(Lower *L, const TensorMap *m, const TileRef *g, const Value *limit, int col, V *coord)
@@ -138,7 +148,7 @@ static int tma_coords(Lower *L, const TensorMap *m, const TileRef *g, const Valu
 	if (m->panels)
 		coord[n++] = const_i32(L, 0);
 	if (m->limited)
-		limit_coords(L, g, first_slice(g), limit, &coord[m->limited], &coord[n++]);
+		limit_coords(L, g, limit, &coord[m->limited], &coord[n++]);
 	return n;
 }
 

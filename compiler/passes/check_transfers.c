@@ -251,6 +251,16 @@ static void check_shared(Checker *c, const Op *op, const TileRef *s)
 
 /* ---- TMA ---- */
 
+/* Loads may begin before the tensor; a store that does is an illegal instruction. */
+static void check_begin(Checker *c, const Op *op, const TileRef *g)
+{
+	int64_t at;
+	for (int d = 0; d < g->object_rank; d++)
+		if (g->start[d] && value_const_int(g->start[d], &at) && at < 0)
+			diag_error(diags(c), op->loc, E_TMA, "the store begins at index %lld of dimension %d of `%s`; only loads begin before the tensor",
+				(long long)at, d, object_name(g->object));
+}
+
 /* What the hardware adds and the CPU device has. */
 static void check_sum(Checker *c, const Op *op, const TileRef *g)
 {
@@ -275,6 +285,8 @@ static void check_tma(Checker *c, const Op *op)
 	check_box(c, op, &g, &s, box);
 	check_strides(c, op, &g);
 	check_column(c, op, &g);
+	if (!load)
+		check_begin(c, op, &g);
 	if (attr_get(op, "reduce"))
 		check_sum(c, op, &g);
 	if (tma_limit(op))

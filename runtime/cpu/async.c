@@ -137,14 +137,24 @@ static bool can_add(unsigned dtype)
 	return dtype == TILERT_F32 || dtype == TILERT_BF16 || dtype == TILERT_F16 || dtype == TILERT_I32 || dtype == TILERT_U32;
 }
 
+/* Loads may begin before the tensor; a store that does is an illegal instruction on a GPU. */
+static void check_begin(Thread *t, const char *what, const TileCpuTensorMap *map, const int32_t *coord, uint32_t line)
+{
+	for (unsigned i = 0; i < map->rank; i++)
+		if (coord[i] < 0)
+			report_fail(t, line, "%s begins before its tensor, at index %d of dimension %u from the innermost", what, coord[i], i);
+}
+
 void tilecpu_tma_store(TileCpuThread *t, const TileCpuTensorMap *map, uint32_t src, const int32_t *coord, uint32_t reduce_add, uint32_t line)
 {
+	const char *what = reduce_add ? "tma_reduce_add" : "tma_store";
 	Transfer x;
 
 	transfer_box(thread_of(t), &x, map, src, coord, line);
+	check_begin(thread_of(t), what, map, coord, line);
 	if (reduce_add && !can_add(map->dtype))
 		report_fail(thread_of(t), line, "tma_reduce_add of element type %u: f32, bf16, f16, i32 and u32 can be added", map->dtype);
-	check_source(thread_of(t), reduce_add ? "tma_reduce_add" : "tma_store", &x, line);
+	check_source(thread_of(t), what, &x, line);
 	issue_store(thread_of(t), &x, reduce_add != 0, line);
 }
 

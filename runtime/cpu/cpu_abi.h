@@ -28,12 +28,9 @@ typedef struct TileCpuTensorMap {
 	int64_t dim[5];      /* innermost first, in elements */
 	int64_t stride[5];   /* in bytes; stride[0] is the element size */
 	uint16_t box[5];
-	uint8_t rank, element_bytes, swizzle_bytes /* 0, 32, 64, 128 */;
-	uint8_t limited;     /* the dimension that a limit ends, which the last one is once more; 0: none */
+	uint8_t rank, element_bytes, swizzle_bytes /* 0, 32, 64, 128 */, reserved;
 	uint8_t dtype;       /* DType, for reductions */
 } TileCpuTensorMap;
-/* The last coordinate of a box that a limit and the tensor's begin cut, both: no map does that, and it has no rows. */
-enum { TILE_CPU_BOTH_CUT = -2 };
 _Static_assert(sizeof(TileCpuTensorMap) <= 128, "a tensor map is 128 bytes");
 
 /* Operand kinds of products. */

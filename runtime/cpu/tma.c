@@ -45,8 +45,6 @@ void transfer_box(Thread *t, Transfer *x, const TileCpuTensorMap *map, uint32_t 
 	if ((int64_t)coord[0] * map->element_bytes % 16)
 		report_fail(t, line, "a TMA box begins at column %d of its tensor, which is %lld bytes: not a multiple of 16", coord[0],
 			(long long)coord[0] * map->element_bytes);
-	if (map->limited && coord[map->rank - 1] == TILE_CPU_BOTH_CUT)
-		report_fail(t, line, "a TMA box begins before its tensor, at a negative index, and is cut by a limit as well");
 	check_shared(t, "TMA box", smem, x->bytes, 128, line);
 }
 

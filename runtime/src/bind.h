@@ -23,7 +23,7 @@ typedef struct Binding {
 typedef struct MapSpec {
 	tilert_ptr base; /* 0: the tensor is absent */
 	tilert_dtype dtype;
-	uint32_t swizzle, rank, limited;
+	uint32_t swizzle, rank;
 	uint64_t dims[TILERT_MAX_RANK];
 	uint64_t strides[TILERT_MAX_RANK];
 	uint32_t box[TILERT_MAX_RANK];

@@ -220,7 +220,7 @@ tilert_status rt_bind_map(const Binding *b, size_t i, MapSpec *out)
 	const tilert_arg *arg = b->tensors[m->tensor];
 	tilert_status s = TILERT_OK;
 
-	*out = (MapSpec){ .dtype = m->dtype, .swizzle = m->swizzle, .rank = (uint32_t)m->rank, .limited = m->limited };
+	*out = (MapSpec){ .dtype = m->dtype, .swizzle = m->swizzle, .rank = (uint32_t)m->rank };
 	if (!arg)
 		return TILERT_OK;
 	out->base = arg->tensor.data;

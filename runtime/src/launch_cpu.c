@@ -50,7 +50,6 @@ static TileCpuTensorMap make_map(const MapSpec *spec)
 		.rank = (uint8_t)spec->rank,
 		.element_bytes = (uint8_t)tilert_dtype_size(spec->dtype),
 		.swizzle_bytes = (uint8_t)spec->swizzle,
-		.limited = (uint8_t)spec->limited,
 		.dtype = (uint8_t)spec->dtype, /* tilert_dtype and DType have the same values */
 	};
 

@@ -174,7 +174,7 @@ static void one_end_is_cut(void **state)
 		tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("y", &y), arg_int("start", boxes[i].start), arg_int("end", boxes[i].end) };
 		assert_int_equal(run_try(r, "load_limited", args, 4), boxes[i].both ? TILERT_EDEVICE : TILERT_OK);
 		if (boxes[i].both) {
-			assert_non_null(strstr(tilert_last_error(), "begins before its tensor, at a negative index, and is cut by a limit as well"));
+			assert_non_null(strstr(tilert_last_error(), "begins before the tensor, at a negative index, and is cut by the limit as well"));
 			continue;
 		}
 		for (int k = 0; k < TILE * WIDTH; k++) {
@@ -183,6 +183,22 @@ static void one_end_is_cut(void **state)
 		}
 		tensor_compare(&y, want, 0, 0);
 	}
+	tensor_free(&x);
+	tensor_free(&y);
+}
+
+static void stores_begin_in_the_tensor(void **state)
+{
+	TileRun *r = *state;
+	TestTensor x = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ 16, WIDTH }), y = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ X_ROWS, WIDTH });
+
+	tensor_random(r, &x, -1, 1);
+	for (int end = 0; r->is_cpu && end <= X_ROWS; end += 5) {
+		tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("y", &y), arg_int("start", -3), arg_int("end", end) };
+		assert_int_equal(run_try(r, "store_limited", args, 4), TILERT_EDEVICE);
+		assert_non_null(strstr(tilert_last_error(), end < 13 ? "begins before the tensor, at a negative index, and is cut" : "begins before its tensor, at index -3"));
+	}
+	tensor_untouched(&y);
 	tensor_free(&x);
 	tensor_free(&y);
 }
@@ -196,6 +212,7 @@ int main(void)
 		cmocka_unit_test(boxes_store_parts),
 		cmocka_unit_test(columns_are_checked),
 		cmocka_unit_test(one_end_is_cut),
+		cmocka_unit_test(stores_begin_in_the_tensor),
 	};
 
 	return cmocka_run_group_tests_name("tma", tests, open_tma, close_tma);

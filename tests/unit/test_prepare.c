@@ -127,7 +127,6 @@ static void test_a_good_launch(void **state)
 	assert_int_equal(spec.box[0], 64);
 	assert_int_equal(spec.base, 0x1000);
 	assert_int_equal(rt_bind_map(&f->b, 1, &spec), TILERT_OK);
-	assert_int_equal(spec.limited, 1);
 	assert_int_equal(spec.dims[2], 1000);
 	assert_int_equal(spec.strides[2], 48);
 	assert_int_equal(spec.base, 0x10000000 - 999 * 48);

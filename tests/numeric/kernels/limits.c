@@ -13,8 +13,8 @@ typedef struct Shape {
 	int rows, width, skip;
 } Shape;
 
-/* Where the boxes of a launch begin, and their limits. */
-typedef struct Boxes { int n, tokens; int32_t start[MAX_BOXES], end[MAX_BOXES]; } Boxes;
+/* Where the boxes of a launch begin, and their limits; the first `stored` of them are for stores, too. */
+typedef struct Boxes { int n, stored, tokens; int32_t start[MAX_BOXES], end[MAX_BOXES]; } Boxes;
 
 typedef struct Limits {
 	Shape s;
@@ -49,7 +49,8 @@ static Boxes *make_boxes(int rows)
 	const int starts[] = { 0, 1, rows - 3, b->tokens - rows / 2, b->tokens - 1, b->tokens, b->tokens + 5 };
 	for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
 		add_limits(b, starts[i], rows, i == 2 || !numeric_on_cpu() ? 1 : 7);
-	for (int end = rows - 3; end < b->tokens + 2; end += 5) /* begins before the tensor */
+	b->stored = b->n;
+	for (int end = rows - 3; end < b->tokens + 2; end += 5) /* begins before the tensor, as stores must not */
 		add_box(b, -3, end);
 	return b;
 }
@@ -191,6 +192,7 @@ static void run_limits(const void *spec)
 	check_load(&l, "load", 3, 0);
 	check_load(&l, "load_linear", 3, 0);
 	check_load(&l, "load_part", 4, s->skip);
+	l.b->n = l.b->stored;
 	check_store(&l, "store", 3, 0);
 	check_store(&l, "store_part", 4, s->skip);
 	if (s->dtype == TILERT_F32 || s->dtype == TILERT_BF16)
