@@ -296,6 +296,17 @@ static void element_attrs(Elab *E, Op *op, const View *v)
 		attr_set_int(E->t, op, "warp_scope", 1);
 }
 
+/* Whether the element is in the tile whatever a mask says: its indices are constants, those of element loops, use numbers. */
+static bool surely_inside(const View *v)
+{
+	for (int k = 0; k < v->rank; k++) {
+		const ViewDim *d = &v->dim[k];
+		if (!d->ring && d->start.kind != EV_CONST && (!d->start.ranged || d->start.lo < 0 || d->start.hi >= d->extent))
+			return false;
+	}
+	return true;
+}
+
 Ev element_load(Elab *E, Loc loc, const View *v)
 {
 	Value *args[3 + TIR_MAX_RANK];
@@ -308,6 +319,8 @@ Ev element_load(Elab *E, Loc loc, const View *v)
 	int n = element_args(E, loc, v, args, 0);
 	Op *op = emit_op(E, OP_LOAD, loc, type_scalar(v->dtype), n, args);
 	element_attrs(E, op, v);
+	if (E->mask && v->space == TY_SHARED && surely_inside(v))
+		attr_set_int(E->t, op, "inside", 1);
 	return ev_of(op->result);
 }
 

@@ -133,13 +133,14 @@ typedef struct Access {
 	const Value *mask;
 } Access;
 
-static Access access_of(const Op *op)
+/* A read that may as well be made where its mask is off is one of its neighbours' vectors.  Not on the CPU device: nobody asked for it. */
+static Access access_of(Lower *L, const Op *op)
 {
 	int first = op->code == OP_LOAD ? 0 : 1;
 	const Op *o = op->args[first]->def;
 	Access a = { .op = op, .object = o, .space = o->result->type.kind, .dtype = o->result->type.dtype,
 	             .rank = o->result->type.rank, .first_index = first + 1 };
-	if (attr_int(op, "masked", 0))
+	if (attr_int(op, "masked", 0) && (L->ops->cpu || !attr_int(op, "inside", 0)))
 		a.mask = op->args[op->nargs - 1];
 	return a;
 }
@@ -510,7 +511,7 @@ static void emit_memory_store(Batch *x, const Access *a)
 
 static void emit_access(Batch *x, const Op *op)
 {
-	Access a = access_of(op);
+	Access a = access_of(x->L, op);
 	if (a.space == TY_FRAG) {
 		if (!frag_threads_agree(x, &a)) {
 			diag_error(x->L->diags, op->loc, E_LAYOUT_CONFLICT, "'%s' has layout %s, but this loop runs with layout %s: its elements are in other threads",
@@ -644,7 +645,7 @@ void lower_parallel(Lower *L, const Op *op)
 /* Outside element loops: one thread's own access. */
 void lower_element_op(Lower *L, const Op *op)
 {
-	Access a = access_of(op);
+	Access a = access_of(L, op);
 	V index[TIR_MAX_RANK];
 	DType types[TIR_MAX_RANK];
 	for (int d = 0; d < a.rank; d++) {
