@@ -10,6 +10,7 @@
  *   // error: TEXT         this line gives an error that holds TEXT, and no other does (also: warning)
  *   // CHECK-ptx: TEXT     a line of --emit=ptx holds TEXT; several match in this order
  *                          (also CHECK-llvm, CHECK-tir, and CHECK-cpu: the LLVM IR for the CPU device)
+ *   // CHECK-no-ptx: TEXT  no line holds it (and so on)
  *   // flags: ...          further options of tilec
  * TILE_UPDATE_GOLDEN=1 rewrites the files instead of comparing, and makes the one that ast/, elaborate/ and passes/ are for.
  */
@@ -106,6 +107,10 @@ static bool check_golden(const Case *c, const char *suffix, const char *args, bo
 
 /* ---- ordered patterns ---- */
 
+static const struct { const char *kind, *args; } listings[] = {
+	{ "tir", "--emit=tir -o -" }, { "llvm", "--emit=llvm -o -" }, { "cpu", "--emit=llvm --target=cpu -o -" }, { "ptx", "--emit=ptx -o -" },
+};
+
 static bool check_patterns(const Case *c, const char *kind, const char *args)
 {
 	char *mark = text_of("// CHECK-%s: ", kind), *got = NULL;
@@ -122,6 +127,25 @@ static bool check_patterns(const Case *c, const char *kind, const char *args)
 		free(want);
 	}
 	bool any = got != NULL;
+	free(got);
+	free(mark);
+	return any;
+}
+
+static bool check_absent(const Case *c, const char *kind, const char *args)
+{
+	char *mark = text_of("// CHECK-no-%s: ", kind), *got = NULL;
+	bool any = false;
+	for (const char *p = c->src; (p = strstr(p, mark)) != NULL;) {
+		p += strlen(mark);
+		if (!got)
+			got = run_well(c, args);
+		any = true;
+		char *unwanted = text_of("%.*s", (int)strcspn(p, "\n"), p);
+		if (strstr(got, unwanted))
+			fail_msg("%s: '%s' is in the output of tilec %s", c->path, unwanted, args);
+		free(unwanted);
+	}
 	free(got);
 	free(mark);
 	return any;
@@ -216,10 +240,10 @@ static void one_case(void **state)
 		any |= check_golden(c, ".tir", "--emit=tir --passes=none", only && strncmp(c->path, "elaborate/", 10) == 0);
 		any |= check_golden(c, ".h", "--emit=header -o -", false);
 	}
-	any |= check_patterns(c, "tir", "--emit=tir -o -");
-	any |= check_patterns(c, "llvm", "--emit=llvm -o -");
-	any |= check_patterns(c, "cpu", "--emit=llvm --target=cpu -o -");
-	any |= check_patterns(c, "ptx", "--emit=ptx -o -");
+	for (size_t i = 0; i < sizeof listings / sizeof listings[0]; i++) {
+		any |= check_patterns(c, listings[i].kind, listings[i].args);
+		any |= check_absent(c, listings[i].kind, listings[i].args);
+	}
 	if (!any)
 		fail_msg("%s: nothing to check", c->path);
 }

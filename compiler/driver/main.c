@@ -7,6 +7,7 @@
 
 #include "compiler/driver/emit.h"
 #include "compiler/driver/options.h"
+#include "compiler/driver/waits.h"
 #include "compiler/elaborate/elaborate.h"
 #include "compiler/lower/lower.h"
 #include "compiler/passes/pass.h"
@@ -107,13 +108,15 @@ static void print_resources(const Compilation *c, const Tir *t, const PtxasResul
 /* True when assembled; else *code says how it ended. */
 static bool assemble(const Compilation *c, const Tir *t, const char *program, const LowerResult *ptx, PtxasResult *r, ExitCode *code)
 {
-	PtxasOptions po = { .program = program, .opt_level = c->o->opt_level, .allow_spill = c->o->allow_spill,
-		.allow_serialized = c->o->allow_serialized, .verbose = c->o->verbose };
+	PtxasOptions po = { .program = program, .opt_level = c->o->opt_level, .allow_spill = c->o->allow_spill || c->o->debug,
+		.allow_serialized = c->o->allow_serialized || c->o->debug, .verbose = c->o->verbose };
 	double start = now();
 	bool ok = ptxas_assemble(c->arena, t, ptx->data, ptx->len, &po, r);
 	timed(c, "ptxas", start);
 	if (r->nkernels)
 		print_resources(c, t, r);
+	if (ok && c->o->verbose)
+		waits_report(c->arena, ptx->data, r->cubin, r->len, stderr);
 	*code = r->failure ? trouble(r->failure) : ok ? EXIT_OK : EXIT_SOURCE;
 	return ok;
 }

@@ -65,6 +65,7 @@ typedef struct TargetOps {
 	void (*wgmma_fence)(Lower *);
 	void (*wgmma_commit)(Lower *);
 	void (*wgmma_wait)(Lower *, int n, int count, V *registers, T type); /* pointers to finished f32 registers */
+	void (*pin)(Lower *);                  /* arithmetic stays on its side of it */
 	void (*ldmatrix)(Lower *, V address, int count, bool trans, V *out /* i32 */);
 	void (*stmatrix)(Lower *, V address, int count, bool trans, V *in);
 	V (*movmatrix)(Lower *, V in);
@@ -194,6 +195,7 @@ void lower_scan(Lower *L, const Op *op);
 void lower_async(Lower *L, const Op *op);             /* tma, bulk, arrive, wait, sync, fences */
 void team_sync(Lower *L);
 /* control.c */
+bool checks_asserts(const Lower *L);                  /* on a GPU only with -g */
 void lower_region(Lower *L, const Region *r);
 void lower_print(Lower *L, const Op *op, V *args);
 void lower_assert(Lower *L, const Op *op, V holds);

@@ -191,6 +191,8 @@ void lower_print(Lower *L, const Op *op, V *args)
 
 void lower_assert(Lower *L, const Op *op, V holds)
 {
+	if (!checks_asserts(L))
+		return;
 	Guard g = guard_begin(L, LLVMBuildNot(L->b, holds, ""));
 	L->ops->fail(L, attr_text(op, "text", "assertion failed"));
 	guard_end(L, g);
@@ -251,6 +253,9 @@ static void lower_stamp(Lower *L, const Op *op)
 	guard_end(L, g);
 }
 
+bool checks_asserts(const Lower *L) { return L->ops->cpu || L->options->debug; }
+
+
 static void lower_op(Lower *L, const Op *op)
 {
 	switch (op->code) {
@@ -269,6 +274,7 @@ static void lower_op(Lower *L, const Op *op)
 	case OP_WGMMA_FENCE: L->ops->wgmma_fence(L); break;
 	case OP_WGMMA_COMMIT: L->ops->wgmma_commit(L); break;
 	case OP_WGMMA_WAIT: lower_wgmma_wait(L, op); break;
+	case OP_PIN: L->ops->pin(L); break;
 	case OP_REDUCE: lower_reduce(L, op); break;
 	case OP_SCAN: lower_scan(L, op); break;
 	case OP_CP_ASYNC: lower_cp_async(L, op); break;

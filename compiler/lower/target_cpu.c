@@ -180,6 +180,8 @@ static void cpu_wgmma_wait(Lower *L, int n, int count, V *regs, T type)
 	CALL(L, "tilecpu_wgmma_wait", NULL, const_i32(L, n), line(L));
 }
 
+static void cpu_pin(Lower *L) { (void)L; }
+
 static void cpu_ldmatrix(Lower *L, V address, int count, bool trans, V *out)
 {
 	V w = words(L, 4, NULL);
@@ -246,7 +248,7 @@ const TargetOps target_cpu = {
 	.bulk_load = cpu_bulk_load, .bulk_store = cpu_bulk_store, .bulk_commit = cpu_bulk_commit, .bulk_wait = cpu_bulk_wait,
 	.cp_async = cpu_cp_async, .cp_async_commit = cpu_cp_async_commit, .cp_async_wait = cpu_cp_async_wait, .fence_async = cpu_fence_async,
 	.bar_sync = cpu_bar_sync, .bar_arrive = cpu_bar_arrive, .syncwarp = cpu_syncwarp, .one_lane = cpu_one_lane, .shfl = cpu_shfl, .wgmma = cpu_wgmma,
-	.wgmma_fence = cpu_wgmma_fence, .wgmma_commit = cpu_wgmma_commit, .wgmma_wait = cpu_wgmma_wait, .ldmatrix = cpu_ldmatrix,
+	.wgmma_fence = cpu_wgmma_fence, .wgmma_commit = cpu_wgmma_commit, .wgmma_wait = cpu_wgmma_wait, .pin = cpu_pin, .ldmatrix = cpu_ldmatrix,
 	.stmatrix = cpu_stmatrix, .movmatrix = cpu_movmatrix, .mma_sync = cpu_mma_sync, .grid_wait = cpu_nothing, .grid_launch = cpu_nothing,
 	.cluster_sync = cpu_cluster_sync, .clock = cpu_clock, .timer = cpu_clock, .print = cpu_print, .fail = cpu_fail,
 };

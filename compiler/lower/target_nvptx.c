@@ -322,6 +322,14 @@ static void nv_wgmma_wait(Lower *L, int n, int count, V *regs, T type)
 	}
 }
 
+/* An instruction with side effects under a condition that never holds: a grid has blocks, which ptxas does not know.  Of what ptxas moves
+ * no arithmetic over this one is the cheapest: with its constant and its comparison three issue slots; fences become branches, and neither
+ * barriers nor shuffles nor accesses of memory hold. */
+static void nv_pin(Lower *L)
+{
+	ptx(L, "{\n\t.reg .b32 blocks;\n\t.reg .pred never;\n\tmov.u32 blocks, %nctaid.x;\n\tsetp.eq.u32 never, blocks, 0;\n\t@never griddepcontrol.launch_dependents;\n\t}", "~{memory}", NULL, NULL, 0);
+}
+
 static void nv_ldmatrix(Lower *L, V address, int count, bool trans, V *out)
 {
 	char text[160], cons[64] = "";
@@ -406,10 +414,24 @@ static void nv_print(Lower *L, const char *format, int n, V *args, const DType *
 	LLVMBuildCall2(L->b, ft, f, (V[]){ LLVMBuildGlobalStringPtr(L->b, format, "format"), buf }, 2, "");
 }
 
+static bool find_products(Op *op, void *found)
+{
+	*(bool *)found |= op->code == OP_MMA && strncmp(attr_text(op, "inst", ""), "wgmma", 5) == 0;
+	return op->code != OP_PARALLEL;
+}
+
+/* In kernels with wgmma the call that prints makes ptxas serialise the products, and `trap` makes it spill: there a write to address 0 ends
+ * the kernel, and only -g prints. */
 static void nv_fail(Lower *L, const char *text)
 {
-	nv_print(L, arena_printf(L->arena, "line %u: %s\n", L->line, text), 0, NULL, NULL);
-	ptx(L, "trap;", "~{memory}", NULL, NULL, 0);
+	bool products = false;
+	tir_walk(L->kernel->regions[0], find_products, &products);
+	if (!products || L->options->debug)
+		nv_print(L, arena_printf(L->arena, "line %u: %s\n", L->line, text), 0, NULL, NULL);
+	if (products)
+		ptx(L, "st.volatile.global.u32 [$0], $1;", "l,r,~{memory}", NULL, (V[]){ const_i64(L, 0), const_i32(L, L->line) }, 2);
+	else
+		ptx(L, "trap;", "~{memory}", NULL, NULL, 0);
 }
 
 /* ---- the processor ---- */
@@ -446,7 +468,7 @@ const TargetOps target_nvptx = {
 	.bulk_commit = nv_bulk_commit, .bulk_wait = nv_bulk_wait, .cp_async = nv_cp_async, .cp_async_commit = nv_cp_async_commit,
 	.cp_async_wait = nv_cp_async_wait, .fence_async = nv_fence_async, .bar_sync = nv_bar_sync, .bar_arrive = nv_bar_arrive,
 	.syncwarp = nv_syncwarp, .one_lane = nv_one_lane, .shfl = nv_shfl, .wgmma = nv_wgmma, .wgmma_fence = nv_wgmma_fence, .wgmma_commit = nv_wgmma_commit,
-	.wgmma_wait = nv_wgmma_wait, .ldmatrix = nv_ldmatrix, .stmatrix = nv_stmatrix, .movmatrix = nv_movmatrix, .mma_sync = nv_mma_sync,
+	.wgmma_wait = nv_wgmma_wait, .pin = nv_pin, .ldmatrix = nv_ldmatrix, .stmatrix = nv_stmatrix, .movmatrix = nv_movmatrix, .mma_sync = nv_mma_sync,
 	.grid_wait = nv_grid_wait, .grid_launch = nv_grid_launch, .cluster_sync = nv_cluster_sync, .clock = nv_clock, .timer = nv_timer, .print = nv_print,
 	.fail = nv_fail,
 };

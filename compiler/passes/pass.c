@@ -38,7 +38,7 @@ static bool name_listed(const char *list, const char *name)
 /* These change how the device does it, not what is done. */
 static bool device_only(PassId id)
 {
-	return id == PASS_SELECT || id == PASS_INSERT_FENCES;
+	return id == PASS_SELECT || id == PASS_INSERT_FENCES || id == PASS_EMPTY_WAITS || id == PASS_PIN_WAITS;
 }
 
 static bool known_pass(Tir *t, const char *name)

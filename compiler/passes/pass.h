@@ -32,6 +32,8 @@ bool pass_select(Tir *t);
 bool pass_bind_barriers(Tir *t);
 bool pass_insert_fences(Tir *t);
 bool pass_track_groups(Tir *t);
+bool pass_empty_waits(Tir *t);
+bool pass_pin_waits(Tir *t);
 bool pass_plan_shared(Tir *t);
 bool pass_check_transfers(Tir *t);
 bool pass_check_limits(Tir *t);

@@ -1,0 +1,164 @@
+/* pin_waits - needs: layouts, track_groups.  Establishes: a `pin` behind the
+ * products or the wait where arithmetic begins that runs while products do, and
+ * one before the wgmma_wait where it ends.
+ *
+ * ptxas moves waits over what does not touch the accumulators.  Then what the
+ * author meant to run with the products comes after them, or before their
+ * issue is complete. */
+#include "compiler/layout.h"
+#include "compiler/liveness.h"
+#include "compiler/passes/pass.h"
+
+#include <string.h>
+
+enum { WORTH_A_PIN = 16, MAX_LATE = 64 }; /* operations of a thread; a pin is three instructions */
+
+/* From the last products or wait on. */
+typedef struct Stretch {
+	Op *start;                 /* wgmma_commit, wgmma_wait; NULL: a loop or the kernel begins */
+	int64_t work, free;        /* operations; those that do not depend on the start */
+	const Op *late[MAX_LATE];  /* fragments that do */
+	int nlate;
+} Stretch;
+
+/* ---- which fragments depend on the start ---- */
+
+static bool is_late(const Stretch *s, const Op *object)
+{
+	for (int i = 0; i < s->nlate; i++)
+		if (s->late[i] == object)
+			return true;
+	return s->nlate == MAX_LATE;
+}
+
+static bool reads_late(const Stretch *s, const Op *op)
+{
+	for (int i = 0; i < op->nargs; i++)
+		if (op->args[i]->type.kind >= TY_TENSOR && is_late(s, tile_ref(op->args[i]).object))
+			return true;
+	return false;
+}
+
+static void all_late(Stretch *s, const Op *op)
+{
+	for (int i = 0; i < op->nargs; i++)
+		if (op->args[i]->type.kind >= TY_TENSOR && !is_late(s, tile_ref(op->args[i]).object))
+			s->late[s->nlate++] = tile_ref(op->args[i]).object;
+}
+
+static bool loop_reads_late(const Stretch *s, const Op *loop)
+{
+	for (const Op *op = loop->regions[0]->first; op; op = op->next)
+		if (reads_late(s, op))
+			return true;
+	return false;
+}
+
+static void loop_all_late(Stretch *s, const Op *loop)
+{
+	for (const Op *op = loop->regions[0]->first; op; op = op->next)
+		all_late(s, op);
+}
+
+/* ---- how much there is to do ---- */
+
+static bool arithmetic(const Op *op)
+{
+	const OpInfo *info = op_info(op->code);
+	if (info->effect != FX_PURE || info->result != RES_SCALAR || op->code == OP_CONST)
+		return false;
+	return dtype_is_float(op->result->type.dtype);
+}
+
+static int64_t work_of_loop(Tir *t, const Op *loop)
+{
+	const Region *body = loop->regions[0];
+	const Attr *extents = attr_get(loop, "extents");
+	int warps = attr_int(loop, "warp_scope", 0) ? 1 : team_warps(tir_team(loop));
+	const char *why;
+	const Layout *l = extents ? layout_from_text(t->arena, attr_text(loop, "layout", "?"), body->nargs, extents->list, warps, &why) : NULL;
+	int64_t n = 0;
+	for (const Op *op = body->first; op; op = op->next)
+		n += arithmetic(op);
+	return l ? n * l->nregs : 0;
+}
+
+static int64_t work_of_tile(Tir *t, const Op *op)
+{
+	TileRef r = tile_ref(op->args[0]);
+	bool moves = op->code == OP_COPY && strcmp(attr_text(op, "inst", ""), "reg") != 0;
+	return r.space == TY_FRAG && !moves ? fragment_registers(t, r.object, tir_team(op)) : 0;
+}
+
+static void add_work(Tir *t, Stretch *s, const Op *op)
+{
+	bool loop = op->code == OP_PARALLEL, late = loop ? loop_reads_late(s, op) : reads_late(s, op);
+	int64_t work = loop ? work_of_loop(t, op) : work_of_tile(t, op);
+	s->work += work;
+	if (!late)
+		s->free += work;
+	else if (loop)
+		loop_all_late(s, op);
+	else
+		all_late(s, op);
+}
+
+/* ---- pins ---- */
+
+static Op *pin(Tir *t, Loc loc) { return tir_op(t, OP_PIN, loc, type_none(), 0, NULL); }
+
+static bool is_pin(const Op *op) { return op && op->code == OP_PIN; }
+
+static void end_stretch(Tir *t, const Stretch *s, Op *wait)
+{
+	if (s->work < WORTH_A_PIN)
+		return;
+	if (s->start && s->free >= WORTH_A_PIN && !is_pin(s->start->next))
+		tir_insert_after(s->start, pin(t, s->start->loc));
+	if (!is_pin(wait->prev))
+		tir_insert_before(wait, pin(t, wait->loc));
+}
+
+static Stretch stretch_from(Op *start)
+{
+	Stretch s = { .start = start };
+	all_late(&s, start);
+	return s;
+}
+
+static Stretch pin_region(Tir *t, Region *r, Stretch s);
+
+static Stretch pin_if(Tir *t, Op *op, Stretch s)
+{
+	Stretch then = pin_region(t, op->regions[0], s), other = op->regions[1] ? pin_region(t, op->regions[1], s) : s;
+	return then.work > other.work ? then : other;
+}
+
+static Stretch pin_region(Tir *t, Region *r, Stretch s)
+{
+	for (Op *op = r->first; op; op = op->next) {
+		switch (op->code) {
+		case OP_WGMMA_COMMIT: s = stretch_from(op); break;
+		case OP_WGMMA_WAIT:
+			end_stretch(t, &s, op);
+			s = stretch_from(op);
+			break;
+		case OP_PARALLEL: case OP_REDUCE: case OP_SCAN: case OP_COPY: add_work(t, &s, op); break;
+		case OP_IF: s = pin_if(t, op, s); break;
+		case OP_ROLE: case OP_FOR: case OP_WHILE:
+			for (int i = 0; i < 2 && op->regions[i]; i++)
+				pin_region(t, op->regions[i], (Stretch){ 0 });
+			s = (Stretch){ 0 };
+			break;
+		default: break;
+		}
+	}
+	return s;
+}
+
+bool pass_pin_waits(Tir *t)
+{
+	for (Op *k = t->first; k; k = k->next)
+		pin_region(t, k->regions[0], (Stretch){ 0 });
+	return true;
+}
