@@ -196,6 +196,7 @@ void lower_async(Lower *L, const Op *op);             /* tma, bulk, arrive, wait
 void team_sync(Lower *L);
 /* control.c */
 bool checks_asserts(const Lower *L);                  /* on a GPU only with -g */
+V lower_ptx(Lower *L, const Op *op, V *args); /* NULL without a result */
 void lower_region(Lower *L, const Region *r);
 void lower_print(Lower *L, const Op *op, V *args);
 void lower_assert(Lower *L, const Op *op, V holds);

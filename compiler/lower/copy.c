@@ -86,7 +86,8 @@ static const char *plain_layout(Lower *L, const TileRef *a, const TileRef *b, in
 	return rank == 2 ? arena_printf(L->arena, "blocked(1,%d)", w) : arena_printf(L->arena, "blocked(%d)", w);
 }
 
-static Value *widened(ElementCopy *c, const Op *op, Value *v, DType t)
+/* v as a value of type t. */
+static Value *cast_to(ElementCopy *c, const Op *op, Value *v, DType t)
 {
 	if (v->type.dtype == t)
 		return v;
@@ -99,7 +100,7 @@ static Value *widened(ElementCopy *c, const Op *op, Value *v, DType t)
 static Value *below(ElementCopy *c, const Op *op, Value *index, Value *bound)
 {
 	DType t = index->type.dtype == DT_I64 || bound->type.dtype == DT_I64 ? DT_I64 : DT_I32;
-	Value *xy[2] = { widened(c, op, index, t), widened(c, op, bound, t) };
+	Value *xy[2] = { cast_to(c, op, index, t), cast_to(c, op, bound, t) };
 	Op *cmp = tir_op(c->t, OP_CMP, op->loc, type_scalar(DT_BOOL), 2, xy);
 	attr_set_text(c->t, cmp, "pred", "lt");
 	tir_append(c->loop->regions[0], cmp);
@@ -169,65 +170,67 @@ static Value *both_masks(ElementCopy *c, const Op *op, Value *a, Value *b)
 	return both->result;
 }
 
+static void append_access(ElementCopy *c, Op *access, const TileRef *r, bool masked)
+{
+	if (masked)
+		attr_set_int(c->t, access, "masked", 1);
+	if (r->warp_scope)
+		attr_set_int(c->t, access, "warp_scope", 1);
+	tir_append(c->loop->regions[0], access);
+}
+
+static Value *append_load(ElementCopy *c, const Op *op, const TileRef *s, const RowPart *part, Value *mask)
+{
+	Value *ops[1 + TIR_MAX_RANK + 1] = { s->object->result };
+	int n = 1 + tile_operands(c, op, s, part, ops + 1);
+	if (mask)
+		ops[n++] = mask;
+	Op *load = tir_op(c->t, OP_LOAD, op->loc, type_scalar(s->dtype), n, ops);
+	append_access(c, load, s, mask != NULL);
+	return load->result;
+}
+
+static void append_store(ElementCopy *c, const Op *op, const TileRef *d, const RowPart *part, Value *v, Value *mask)
+{
+	Value *ops[2 + TIR_MAX_RANK + 1] = { cast_to(c, op, v, d->dtype), d->object->result };
+	int n = 2 + tile_operands(c, op, d, part, ops + 2);
+	if (mask)
+		ops[n++] = mask;
+	append_access(c, tir_op(c->t, OP_STORE, op->loc, type_none(), n, ops), d, mask != NULL);
+}
+
+/* Where the first slice of the global tile is below the limit. */
+static Value *limit_mask(ElementCopy *c, const Op *op, const TileRef *g, const RowPart *part, Value *limit)
+{
+	Value *index[TIR_MAX_RANK];
+	if (!limit || !g || first_slice(g) < 0)
+		return NULL;
+	tile_operands(c, op, g, part, index);
+	return below(c, op, index[first_slice(g)], limit);
+}
+
 /* Copies by threads have one or two dimensions: views index the others away. */
 static bool element_copy(Lower *L, const Op *op, const TileRef *s, const TileRef *d, Value *scalar, Value *limit)
 {
-	const TileRef *shape_of = d;
-	int rank = shape_of->rank;
+	int rank = d->rank;
 	if (rank < 1 || rank > 2) {
 		lower_error(L, op->loc, "a copy by threads has one or two dimensions, not %d", rank);
 		return false;
 	}
-	int64_t shape[2] = { shape_of->shape[0], rank == 2 ? shape_of->shape[1] : 0 };
+	int64_t shape[2] = { d->shape[0], rank == 2 ? d->shape[1] : 0 };
 	for (int i = 0; i < rank; i++)
 		if (shape[i] < 0 && s)
 			shape[i] = s->shape[i];
 	const TileRef *f = d->space == TY_FRAG ? d : s && s->space == TY_FRAG ? s : NULL;
+	const TileRef *g = s && s->space == TY_TENSOR ? s : d->space == TY_TENSOR ? d : NULL;
 	RowPart part = row_part(L, f);
 	shape[0] = part.is ? part.all : shape[0];
 	const char *layout = f ? attr_text(f->object, "layout", "?") : plain_layout(L, s ? s : d, d, rank, shape);
 	ElementCopy c = begin_loop(L, op, rank, shape, f && warp_tile(f), layout);
-	Region *body = c.loop->regions[0];
-	Value *ops[2 + TIR_MAX_RANK + 1], *mask = NULL, *in_part = part.is ? part_mask(&c, op, &part) : NULL;
-	const TileRef *g = s && s->space == TY_TENSOR ? s : d->space == TY_TENSOR ? d : NULL;
-	Value *gidx[TIR_MAX_RANK];
-	if (limit && g && first_slice(g) >= 0) {
-		tile_operands(&c, op, g, &part, gidx);
-		mask = below(&c, op, gidx[first_slice(g)], limit);
-	}
-	Value *v = scalar;
-	DType have = scalar ? scalar->type.dtype : s->dtype;
-	if (s) {
-		ops[0] = s->object->result;
-		int n = tile_operands(&c, op, s, &part, ops + 1);
-		Value *m = s->space == TY_FRAG ? NULL : both_masks(&c, op, s->space == TY_TENSOR ? mask : NULL, in_part);
-		if (m)
-			ops[1 + n] = m;
-		Op *ld = tir_op(c.t, OP_LOAD, op->loc, type_scalar(s->dtype), 1 + n + (m != NULL), ops);
-		if (m)
-			attr_set_int(c.t, ld, "masked", 1);
-		if (s->warp_scope)
-			attr_set_int(c.t, ld, "warp_scope", 1);
-		tir_append(body, ld);
-		v = ld->result;
-	}
-	if (have != d->dtype) {
-		Op *cast = tir_op(c.t, OP_CAST, op->loc, type_scalar(d->dtype), 1, &v);
-		tir_append(body, cast);
-		v = cast->result;
-	}
-	ops[0] = v;
-	ops[1] = d->object->result;
-	int n = tile_operands(&c, op, d, &part, ops + 2);
-	Value *m = both_masks(&c, op, d->space == TY_TENSOR ? mask : NULL, in_part);
-	if (m)
-		ops[2 + n] = m;
-	Op *st = tir_op(c.t, OP_STORE, op->loc, type_none(), 2 + n + (m != NULL), ops);
-	if (m)
-		attr_set_int(c.t, st, "masked", 1);
-	if (d->warp_scope)
-		attr_set_int(c.t, st, "warp_scope", 1);
-	tir_append(body, st);
+	Value *in_part = part.is ? part_mask(&c, op, &part) : NULL, *below_limit = limit_mask(&c, op, g, &part, limit), *v = scalar;
+	if (s) /* of a fragment all rows exist */
+		v = append_load(&c, op, s, &part, s->space == TY_FRAG ? NULL : both_masks(&c, op, s->space == TY_TENSOR ? below_limit : NULL, in_part));
+	append_store(&c, op, d, &part, v, both_masks(&c, op, d->space == TY_TENSOR ? below_limit : NULL, in_part));
 	run_loop(L, &c);
 	return true;
 }

@@ -93,6 +93,10 @@ static bool pair_op(Opcode c)
 static void emit_scalar(Batch *x, const Op *op)
 {
 	Lower *L = x->L;
+	if (!op->result) {
+		lower_error(L, op->loc, "`%s` has no meaning in an element loop", op_info(op->code)->text);
+		return;
+	}
 	Vec *e = result_vec(x, op->result);
 	DType d = op->result->type.dtype;
 	bool narrow = packable(d), two = paired(x);
@@ -543,6 +547,19 @@ static void emit_print(Batch *x, const Op *op)
 		guard_end(x->L, g);
 }
 
+static void emit_ptx(Batch *x, const Op *op)
+{
+	Vec *e = op->result ? result_vec(x, op->result) : NULL;
+	V *args = ARENA_ARRAY(x->L->arena, V, op->nargs + 1);
+	for (int r = 0; r < x->n; r++) {
+		for (int i = 0; i < op->nargs; i++)
+			args[i] = element(x, op->args[i], r);
+		V v = lower_ptx(x->L, op, args);
+		if (e)
+			e->s[r] = v;
+	}
+}
+
 static void emit_assert(Batch *x, const Op *op)
 {
 	for (int r = 0; r < x->n; r++)
@@ -565,6 +582,8 @@ static void emit_batch(Batch *x)
 		case OP_LOAD: case OP_STORE: case OP_ATOMIC: emit_access(x, op); break;
 		case OP_PRINT: emit_print(x, op); break;
 		case OP_ASSERT: emit_assert(x, op); break;
+		case OP_TRAP: L->ops->fail(L, "trap"); break;
+		case OP_PTX: emit_ptx(x, op); break;
 		case OP_GET: lower_var(L, op); break;
 		case OP_VIEW: break;
 		default: emit_scalar(x, op); break;
