@@ -96,7 +96,8 @@ int main(int argc, char **argv)
 		"        g = log sigmoid(4 + normal) per channel, f32; beta = sigmoid(normal); no initial state; seed %llu\n", (long long)in.batch,
 		(long long)in.tokens, (long long)in.heads, KDA_DIM, (unsigned long long)spec.seed);
 
-	tilekern_kda_params p = TILEKERN_KDA_PARAMS_INIT;
+	tilekern_kda_params p;
+	tilekern_kda_params_init(&p);
 	p.batch = in.batch;
 	p.tokens = in.tokens;
 	p.heads = in.heads;

@@ -27,6 +27,23 @@ tilert_status call_passed_on(tilert_status s, const char *what)
 
 /* ---- checks -------------------------------------------------------------------- */
 
+tilert_status call_take_params(const char *who, const char *init, const void *given, size_t first, void *params, size_t size)
+{
+	enum { MOST = 4096 }; /* a size beyond is none */
+	const unsigned char *bytes = given;
+	size_t n;
+	memcpy(&n, given, sizeof n);
+	if (n < first || n > MOST)
+		return call_fail(TILERT_EINVAL, "%s: p->size is %zu, not in %zu .. %d: start from %s", who, n, first, MOST, init);
+	for (size_t i = size; i < n; i++) {
+		if (bytes[i] != 0)
+			return call_fail(TILERT_EINVAL, "%s: p->size is %zu, and byte %zu is not 0; this library knows the first %zu", who, n, i, size);
+	}
+	memcpy(params, given, n < size ? n : size);
+	memcpy(params, &size, sizeof size);
+	return TILERT_OK;
+}
+
 tilert_status call_check_pointers(const char *who, const CallPointer *p, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {

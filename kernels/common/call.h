@@ -10,6 +10,10 @@ __attribute__((format(printf, 2, 3))) tilert_status call_fail(tilert_status s, c
 /* What a function of the runtime returned, with our context before its text. */
 tilert_status call_passed_on(tilert_status s, const char *what);
 
+/* The caller's parameters, a struct whose first member is its size, into one of `size` bytes that holds defaults: what the caller's version
+ * does not have keeps them, what ours does not have must be 0.  `first`: the size of the first version; init: what sets the size. */
+tilert_status call_take_params(const char *who, const char *init, const void *given, size_t first, void *params, size_t size);
+
 typedef struct CallPointer { const char *name; tilert_ptr p; unsigned align; bool wanted; } CallPointer;
 /* Those wanted are there, all are aligned. */
 tilert_status call_check_pointers(const char *who, const CallPointer *p, size_t n);

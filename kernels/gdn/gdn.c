@@ -3,6 +3,7 @@
 #include <tilekern/gdn.h>
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "../common/call.h"
@@ -76,31 +77,37 @@ static tilert_status check_extents(const char *who, const tilekern_gdn_params *p
 	return TILERT_OK;
 }
 
-static tilert_status check_struct(const char *who, const tilekern_gdn *gdn, const tilekern_gdn_params *p)
+/* What the caller gave, of whatever version, with extents that are served. */
+static tilert_status take(const char *who, const tilekern_gdn_params *given, tilekern_gdn_params *p)
 {
-	if (!gdn)
-		return call_fail(TILERT_EINVAL, "%s: gdn is NULL", who);
-	if (!p)
+	enum { FIRST = offsetof(tilekern_gdn_params, workspace_bytes) + sizeof(size_t) };
+	const tilekern_gdn_params defaults = TILEKERN_GDN_PARAMS_INIT;
+	if (!given)
 		return call_fail(TILERT_EINVAL, "%s: p is NULL", who);
-	if (p->size != sizeof *p)
-		return call_fail(TILERT_EINVAL, "%s: p->size is %zu, not %zu: start from TILEKERN_GDN_PARAMS_INIT", who, p->size, sizeof *p);
-	return check_extents(who, p);
+	*p = defaults;
+	tilert_status s = call_take_params(who, "tilekern_gdn_params_init", given, FIRST, p, sizeof *p);
+	return s == TILERT_OK ? check_extents(who, p) : s;
 }
 
-tilert_status tilekern_gdn_workspace_bytes(tilekern_gdn *gdn, const tilekern_gdn_params *p, size_t *out)
+tilert_status tilekern_gdn_workspace_bytes(tilekern_gdn *gdn, const tilekern_gdn_params *given, size_t *out)
 {
-	tilert_status s = check_struct("tilekern_gdn_workspace_bytes", gdn, p);
+	static const char *const who = "tilekern_gdn_workspace_bytes";
+	tilekern_gdn_params p;
+	if (!gdn)
+		return call_fail(TILERT_EINVAL, "%s: gdn is NULL", who);
+	tilert_status s = take(who, given, &p);
 	if (s != TILERT_OK)
 		return s;
 	if (!out)
-		return call_fail(TILERT_EINVAL, "tilekern_gdn_workspace_bytes: out is NULL");
-	*out = gdn_plan(p, gdn->sm_count).bytes;
+		return call_fail(TILERT_EINVAL, "%s: out is NULL", who);
+	*out = gdn_plan(&p, gdn->sm_count).bytes;
 	return TILERT_OK;
 }
 
-int64_t tilekern_gdn_slots(const tilekern_gdn_params *p)
+int64_t tilekern_gdn_slots(const tilekern_gdn_params *given)
 {
-	return p && p->size == sizeof *p && check_extents("tilekern_gdn_slots", p) == TILERT_OK ? gdn_slots(p) : 0;
+	tilekern_gdn_params p;
+	return take("tilekern_gdn_slots", given, &p) == TILERT_OK ? gdn_slots(&p) : 0;
 }
 
 /* ---- Arguments --------------------------------------------------------------------------------------------- */
@@ -190,9 +197,7 @@ static tilert_status check_apart(const char *who, const tilekern_gdn_params *p)
 /* Everything but what tilert_prepare checks. */
 static tilert_status check_arguments(const char *who, const tilekern_gdn *gdn, const tilekern_gdn_params *p)
 {
-	tilert_status s = check_struct(who, gdn, p);
-	if (s == TILERT_OK)
-		s = check_dtypes(who, p);
+	tilert_status s = check_dtypes(who, p);
 	if (s == TILERT_OK)
 		s = check_options(who, p);
 	if (s != TILERT_OK || empty(p))
@@ -316,10 +321,15 @@ static tilert_status prepare_chunks(CallList *list, const char *who, tilekern_gd
 	return s == TILERT_OK ? add(list, who, gdn, gdn_k2_of(p, &l), &a) : s;
 }
 
-tilert_status tilekern_gdn_prepare(tilekern_gdn *gdn, const tilekern_gdn_params *p, tilekern_gdn_call **out)
+tilert_status tilekern_gdn_prepare(tilekern_gdn *gdn, const tilekern_gdn_params *given, tilekern_gdn_call **out)
 {
 	static const char *const who = "tilekern_gdn_prepare";
-	tilert_status s = check_arguments(who, gdn, p);
+	tilekern_gdn_params p;
+	if (!gdn)
+		return call_fail(TILERT_EINVAL, "%s: gdn is NULL", who);
+	tilert_status s = take(who, given, &p);
+	if (s == TILERT_OK)
+		s = check_arguments(who, gdn, &p);
 	if (s != TILERT_OK)
 		return s;
 	if (!out)
@@ -327,8 +337,8 @@ tilert_status tilekern_gdn_prepare(tilekern_gdn *gdn, const tilekern_gdn_params 
 	tilekern_gdn_call *c = calloc(1, sizeof *c);
 	if (!c)
 		return call_fail(TILERT_ENOMEM, "%s: no memory for %zu bytes", who, sizeof *c);
-	if (!empty(p))
-		s = p->tokens == 0 ? prepare_state_only(&c->list, who, gdn, p) : prepare_chunks(&c->list, who, gdn, p);
+	if (!empty(&p))
+		s = p.tokens == 0 ? prepare_state_only(&c->list, who, gdn, &p) : prepare_chunks(&c->list, who, gdn, &p);
 	if (s != TILERT_OK) {
 		tilekern_gdn_call_destroy(c);
 		return s;

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,33 +114,49 @@ static tilert_status check_extents(const char *who, const tilekern_kda_params *p
 	return TILERT_OK;
 }
 
-static tilert_status check_struct(const char *who, const tilekern_kda_params *p)
+/* What the caller gave, of whatever version, with extents that are served. */
+static tilert_status take(const char *who, const tilekern_kda_params *given, tilekern_kda_params *p)
 {
-	if (!p)
+	enum { FIRST = offsetof(tilekern_kda_params, workspace_bytes) + sizeof(size_t) };
+	const tilekern_kda_params defaults = TILEKERN_KDA_PARAMS_INIT;
+	if (!given)
 		return call_fail(TILERT_EINVAL, "%s: p is NULL", who);
-	if (p->size != sizeof *p)
-		return call_fail(TILERT_EINVAL, "%s: p->size is %zu, not %zu: start from TILEKERN_KDA_PARAMS_INIT", who, p->size, sizeof *p);
-	return check_extents(who, p);
+	*p = defaults;
+	tilert_status s = call_take_params(who, "tilekern_kda_params_init", given, FIRST, p, sizeof *p);
+	return s == TILERT_OK ? check_extents(who, p) : s;
 }
 
-tilert_status tilekern_kda_workspace_bytes(const tilekern_kda_params *p, size_t *out)
+tilert_status tilekern_kda_workspace_bytes(const tilekern_kda_params *given, size_t *out)
 {
-	tilert_status s = check_struct("tilekern_kda_workspace_bytes", p);
+	tilekern_kda_params p;
+	tilert_status s = take("tilekern_kda_workspace_bytes", given, &p);
 	if (s != TILERT_OK)
 		return s;
 	if (!out)
 		return call_fail(TILERT_EINVAL, "tilekern_kda_workspace_bytes: out is NULL");
-	*out = workspace_bytes(p);
+	*out = workspace_bytes(&p);
 	return TILERT_OK;
+}
+
+static tilert_status check_apart(const char *who, const tilekern_kda_params *p)
+{
+	const int64_t rows = p->batch * p->tokens * p->heads, state = p->batch * p->heads * DIM * DIM * 4;
+	const CallRegion r[] = {
+		{ "q", p->q, rows * DIM * 2, 0, 0, false }, { "k", p->k, rows * DIM * 2, 0, 0, false }, { "v", p->v, rows * DIM * 2, 0, 0, false },
+		{ "g", p->g, rows * DIM * (int64_t)tilert_dtype_size(p->gate_dtype), 0, 0, false }, { "beta", p->beta, rows * 4, 0, 0, false },
+		{ "o", p->o, rows * DIM * 2, 0, 0, true }, { "initial_state", p->initial_state, state, 0, 0, false },
+		{ "final_state", p->final_state, state, 0, 0, true },
+		{ "workspace", p->workspace, p->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true },
+	};
+	return call_check_apart(who, r, sizeof r / sizeof r[0]);
 }
 
 /* Everything but what tilert_prepare checks. */
 static tilert_status check_arguments(const tilekern_kda_params *p)
 {
 	static const char *const who = "tilekern_kda_prepare";
-	tilert_status s = check_struct(who, p);
-	if (s != TILERT_OK || empty(p))
-		return s;
+	if (empty(p))
+		return TILERT_OK;
 	if (p->gate_dtype != TILERT_F32 && p->gate_dtype != TILERT_BF16)
 		return call_fail(TILERT_EINVAL, "%s: gate_dtype is %d (%s), not f32 or bf16", who, (int)p->gate_dtype, tilert_dtype_name(p->gate_dtype));
 	if (!isfinite(p->scale))
@@ -150,11 +167,11 @@ static tilert_status check_arguments(const tilekern_kda_params *p)
 		{ "initial_state", p->initial_state, 16, false }, { "final_state", p->final_state, 16, false },
 		{ "workspace", p->workspace, 256, p->tokens > 0 },
 	};
-	s = call_check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
+	tilert_status s = call_check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
+	if (s == TILERT_OK)
+		s = check_apart(who, p);
 	if (s != TILERT_OK)
 		return s;
-	if (p->initial_state != 0 && p->initial_state == p->final_state)
-		return call_fail(TILERT_EINVAL, "%s: initial_state and final_state are both 0x%llx", who, (unsigned long long)p->final_state);
 	if (p->workspace_bytes < workspace_bytes(p))
 		return call_fail(TILERT_EINVAL, "%s: workspace_bytes is %zu, but %zu are needed", who, p->workspace_bytes, workspace_bytes(p));
 	return TILERT_OK;
@@ -197,23 +214,26 @@ static tilert_status prepare_state_only(tilekern_kda *kda, const tilekern_kda_pa
 	return call_add(&c->list, "tilekern_kda_prepare", p->initial_state ? kda->copy_state : kda->clear_state, &a);
 }
 
-tilert_status tilekern_kda_prepare(tilekern_kda *kda, const tilekern_kda_params *p, tilekern_kda_call **out)
+tilert_status tilekern_kda_prepare(tilekern_kda *kda, const tilekern_kda_params *given, tilekern_kda_call **out)
 {
+	tilekern_kda_params p;
 	if (!kda)
 		return call_fail(TILERT_EINVAL, "tilekern_kda_prepare: kda is NULL");
 	if (!out)
 		return call_fail(TILERT_EINVAL, "tilekern_kda_prepare: out is NULL");
-	tilert_status s = check_arguments(p);
+	tilert_status s = take("tilekern_kda_prepare", given, &p);
+	if (s == TILERT_OK)
+		s = check_arguments(&p);
 	if (s != TILERT_OK)
 		return s;
 	tilekern_kda_call *c = calloc(1, sizeof *c);
 	if (!c)
 		return call_fail(TILERT_ENOMEM, "tilekern_kda_prepare: no memory for %zu bytes", sizeof *c);
-	if (!empty(p) && p->tokens == 0) {
-		s = prepare_state_only(kda, p, c);
-	} else if (!empty(p)) {
-		CallArgs a = all_arguments(p);
-		s = call_add(&c->list, "tilekern_kda_prepare", p->gate_dtype == TILERT_F32 ? kda->k1_f32 : kda->k1_bf16, &a);
+	if (!empty(&p) && p.tokens == 0) {
+		s = prepare_state_only(kda, &p, c);
+	} else if (!empty(&p)) {
+		CallArgs a = all_arguments(&p);
+		s = call_add(&c->list, "tilekern_kda_prepare", p.gate_dtype == TILERT_F32 ? kda->k1_f32 : kda->k1_bf16, &a);
 		if (s == TILERT_OK)
 			s = call_add(&c->list, "tilekern_kda_prepare", kda->k2, &a);
 	}

@@ -5,10 +5,12 @@
 
 int main(void)
 {
-	tilekern_gdn_params gdn = TILEKERN_GDN_PARAMS_INIT;
-	tilekern_kda_params kda = TILEKERN_KDA_PARAMS_INIT;
+	tilekern_gdn_params gdn;
+	tilekern_kda_params kda;
 	size_t bytes;
 
+	tilekern_gdn_params_init(&gdn);
+	tilekern_kda_params_init(&kda);
 	gdn.qk_heads = gdn.value_heads = 1;
 	gdn.tokens = 65;
 	if (tilekern_gdn_slots(&gdn) != 2 || tilekern_kda_workspace_bytes(&kda, &bytes) != TILERT_OK || bytes != 0)

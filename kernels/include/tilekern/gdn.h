@@ -2,7 +2,8 @@
  *
  *     tilekern_gdn *gdn;
  *     tilekern_gdn_open(device, &gdn);
- *     tilekern_gdn_params p = TILEKERN_GDN_PARAMS_INIT;
+ *     tilekern_gdn_params p;
+ *     tilekern_gdn_params_init(&p);
  *     p.batch = 1; p.tokens = 8192; p.qk_heads = 16; p.value_heads = 64;
  *     p.q = q; p.k = k; p.v = v; p.g = g; p.beta = beta; p.o = o;
  *     tilekern_gdn_workspace_bytes(gdn, &p, &p.workspace_bytes);
@@ -64,7 +65,7 @@ typedef struct tilekern_strides { int64_t batch, token, head; } tilekern_strides
  * (kernels/gdn/README.md, Domain); what decays below 2^-24 within 64 tokens counts as nothing.  Without L2NORM keys should have norms of at most 1.
  */
 typedef struct tilekern_gdn_params {
-	size_t size;                       /**< of this struct; set by TILEKERN_GDN_PARAMS_INIT */
+	size_t size;                       /**< of this struct; set by tilekern_gdn_params_init */
 	int64_t batch, tokens;             /**< rows of the tensors and tokens of a row */
 	int64_t sequences;                 /**< with cu_seqlens: how many there are; else each row is one */
 	int64_t qk_heads, value_heads;     /**< value_heads is a multiple of qk_heads */
@@ -103,6 +104,16 @@ typedef struct tilekern_gdn_params {
 #define TILEKERN_GDN_PARAMS_INIT { sizeof(tilekern_gdn_params), 1, 0, 0, 0, 0, 128, 128, TILERT_BF16, TILERT_F32, TILERT_F32, TILERT_F32, \
 	TILERT_I32, 0, 0, TILEKERN_GDN_SPLIT_AUTO, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }, \
 	{ 0, 0, 0 }, { 0, 0, 0 }, 0, 0 }
+
+/** Defaults: contiguous bf16 tensors of 128 channels, f32 gates and states, no options; addresses 0.
+ *
+ *  The struct grows at its end.  Functions take an older, shorter one, whose later fields have their defaults, and a newer one
+ *  with zeros behind what they know. */
+static inline void tilekern_gdn_params_init(tilekern_gdn_params *p)
+{
+	const tilekern_gdn_params init = TILEKERN_GDN_PARAMS_INIT;
+	*p = init;
+}
 
 /** Bytes of workspace that a call with these extents needs.  @return TILERT_EINVAL for extents that are not served. */
 TILERT_API tilert_status tilekern_gdn_workspace_bytes(tilekern_gdn *gdn, const tilekern_gdn_params *p, size_t *out);

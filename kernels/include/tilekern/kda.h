@@ -2,7 +2,8 @@
  *
  *     tilekern_kda *kda;
  *     tilekern_kda_open(device, &kda);
- *     tilekern_kda_params p = TILEKERN_KDA_PARAMS_INIT;
+ *     tilekern_kda_params p;
+ *     tilekern_kda_params_init(&p);
  *     p.batch = 1; p.tokens = 8192; p.heads = 96;
  *     p.q = q; p.k = k; p.v = v; p.g = g; p.beta = beta; p.o = o;
  *     tilekern_kda_workspace_bytes(&p, &p.workspace_bytes);
@@ -30,18 +31,19 @@ typedef struct tilekern_kda tilekern_kda;
 
 /** Loads the compiled kernels (they are inside this library) onto the device. */
 TILERT_API tilert_status tilekern_kda_open(tilert_device *d, tilekern_kda **out);
-/** The work queued before must have finished. */
+/** The work queued before must have finished.  Prepared calls may be destroyed later, but no longer launched. */
 TILERT_API void tilekern_kda_close(tilekern_kda *kda);
 
 /**
- * The arguments.  Tensors are contiguous and start at multiples of 16 bytes.
+ * The arguments.  Tensors are contiguous and start at multiples of 16 bytes.  What is written - o, final_state, workspace - must not
+ * overlap anything else of the call.
  *
  * q and k are used as they are: normalise their rows (a norm above 1 makes the inverse within a chunk inaccurate).
  * v - S^T k, the values that the state is corrected by and scale q k are operands in fp16: below 65504 (beyond, the results
  * of that sequence and head are infinite or NaN), and accurate for v of 1e-4 RMS or more.
  */
 typedef struct tilekern_kda_params {
-	size_t size;                 /**< of this struct; set by TILEKERN_KDA_PARAMS_INIT */
+	size_t size;                 /**< of this struct; set by tilekern_kda_params_init */
 	int64_t batch, tokens, heads;
 	int64_t key_dim, value_dim;  /**< 128 */
 	tilert_dtype gate_dtype;     /**< TILERT_F32 or TILERT_BF16 */
@@ -52,12 +54,20 @@ typedef struct tilekern_kda_params {
 	tilert_ptr beta;             /**< f32 [batch][tokens][heads], in [0, 1] */
 	tilert_ptr initial_state;    /**< f32 [batch][heads][128][128]; 0: zeros */
 	tilert_ptr o;                /**< bf16 [batch][tokens][heads][128], written */
-	tilert_ptr final_state;      /**< f32 [batch][heads][128][128], written; 0: not wanted.  Not the initial state's memory */
+	tilert_ptr final_state;      /**< f32 [batch][heads][128][128], written; 0: not wanted */
 	tilert_ptr workspace;        /**< at a multiple of 256; in use until the work queued has finished */
 	size_t workspace_bytes;
 } tilekern_kda_params;
 
 #define TILEKERN_KDA_PARAMS_INIT { sizeof(tilekern_kda_params), 0, 0, 0, 128, 128, TILERT_F32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/** Defaults.  The struct grows at its end: functions take an older, shorter one, whose later fields have their defaults, and a newer one
+ *  with zeros behind what they know. */
+static inline void tilekern_kda_params_init(tilekern_kda_params *p)
+{
+	const tilekern_kda_params init = TILEKERN_KDA_PARAMS_INIT;
+	*p = init;
+}
 
 /** Bytes of workspace that a call with these extents needs.  @return TILERT_EINVAL for extents that are not served. */
 TILERT_API tilert_status tilekern_kda_workspace_bytes(const tilekern_kda_params *p, size_t *out);
@@ -67,7 +77,8 @@ TILERT_API tilert_status tilekern_kda_forward(tilekern_kda *kda, const tilekern_
 
 /**
  * The same in two steps, for calls repeated with the same arguments: tilekern_kda_prepare checks them and builds the tensor maps,
- * tilekern_kda_launch only queues (a stream being captured into a CUDA graph is fine).
+ * tilekern_kda_launch only queues (a stream being captured into a CUDA graph is fine).  A call belongs to the tilekern_kda
+ * it was prepared with and is launched only while that is open.
  */
 typedef struct tilekern_kda_call tilekern_kda_call;
 TILERT_API tilert_status tilekern_kda_prepare(tilekern_kda *kda, const tilekern_kda_params *p, tilekern_kda_call **out);

@@ -506,6 +506,34 @@ static void expect_refused(GdnRun *r, tilekern_gdn_params p, const char *const *
 	}
 }
 
+/* Parameters of a newer header: zeros behind what is known are fine. */
+static void run_versions(const void *row)
+{
+	struct { tilekern_gdn_params p; unsigned char more[24]; } newer = { .p = TILEKERN_GDN_PARAMS_INIT };
+	GdnRun *r = gdn_run_make(row);
+	char size[32], known[32];
+	gdn_run_forward(r);
+	float *want = gdn_run_output(r);
+	newer.p = r->p;
+	newer.p.size = sizeof newer;
+	gdn_run_poison(r);
+	GDN_OK(tilekern_gdn_forward(r->gdn, &newer.p, NULL));
+	OK(tilert_stream_sync(numeric_device(), NULL));
+	float *got = gdn_run_output(r);
+	expect_same("o", want, got, gdn_run_outputs(r));
+	newer.more[5] = 1;
+	snprintf(size, sizeof size, "%zu", sizeof newer);
+	snprintf(known, sizeof known, "byte %zu", sizeof newer.p + 5);
+	assert_int_equal(tilekern_gdn_forward(r->gdn, &newer.p, NULL), TILERT_EINVAL);
+	if (!strstr(tilekern_last_error(), size) || !strstr(tilekern_last_error(), known))
+		fail_msg("no %s or %s in: %s", size, known, tilekern_last_error());
+	tilekern_gdn_params_init(&newer.p);
+	assert_int_equal(newer.p.size, sizeof newer.p);
+	free(want);
+	free(got);
+	gdn_run_free(r);
+}
+
 static void run_refusals(const void *row)
 {
 	GdnRun *r = gdn_run_make(row);
@@ -514,6 +542,8 @@ static void run_refusals(const void *row)
 	size_t bytes;
 #define REFUSED(change, ...) do { p = r->p; change; expect_refused(r, p, (const char *const[]){ __VA_ARGS__, NULL }); } while (0)
 	REFUSED(p.size = 8, "size", "8");
+	REFUSED(p.size = sizeof p - 1, "size", "not in");
+	REFUSED(p.size = (size_t)-1, "size", "not in");
 	REFUSED(p.batch = -1, "batch", "-1");
 	REFUSED(p.tokens = -3, "tokens", "-3");
 	REFUSED(p.qk_heads = 0, "qk_heads", "0");
@@ -984,6 +1014,7 @@ size_t gdn_cases(NumericCase *out)
 		{ "without_tokens_strided", run_forward, { .in = { .batch = 2, .value_heads = 2 }, .strided = true, .states = GDN_BOTH } },
 		{ "without_tokens_k40_v8_bf16", run_forward, { .in = { .key_dim = 40, .value_dim = 8 }, .strided = true, .state_bf16 = true, .states = GDN_BOTH } },
 		{ "elements_beyond_2_31", run_far, { .in = { .qk_heads = 1, .value_heads = 2, .seed = 16 }, .lengths = far_lengths, .states = GDN_FINAL } },
+		{ "parameters_of_a_newer_version", run_versions, { .in = { .tokens = 65, .seed = 19 }, .states = GDN_FINAL } },
 		{ "rows_beyond_2_31", run_far_rows, { .in = { .batch = 2, .tokens = 70, .value_heads = 2, .seed = 17 }, .states = GDN_FINAL } },
 		{ "strides_of_single_things", run_odd_strides, { .in = { .tokens = 70, .seed = 18 }, .states = GDN_FINAL } },
 		{ "strided_bf16_states", run_forward, { .in = { .tokens = 65, .value_heads = 2 }, .strided = true, .state_bf16 = true, .states = GDN_BOTH } },

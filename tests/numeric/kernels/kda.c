@@ -234,6 +234,12 @@ static void run_refusals(const void *spec)
 	p.size = 8;
 	expect_refused(&r, p, (const char *[]){ "size", "8", NULL });
 	p = r.p;
+	p.o = p.v + 256;
+	expect_refused(&r, p, (const char *[]){ "v (", "o (", "overlap", NULL });
+	p = r.p;
+	p.initial_state = p.final_state + 1024;
+	expect_refused(&r, p, (const char *[]){ "initial_state", "final_state", "overlap", NULL });
+	p = r.p;
 	p.batch = 1 << 20;
 	p.tokens = 1 << 20;
 	expect_refused(&r, p, (const char *[]){ "chunks", "2147483647", NULL });
