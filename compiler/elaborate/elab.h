@@ -84,6 +84,7 @@ typedef struct Sym {
 	const char *fixed; /* why it cannot be assigned: "a constant"; NULL: it can be */
 	DType dtype;      /* of scalars; SYM_TYPE: the type */
 	int parallel;     /* the parallel loop that declares it, 0 for none */
+	int read_in, combined_in; /* the last parallel loop that did */
 	Value *mask;      /* in force where it was declared */
 	Value *var;       /* SYM_VAR */
 	int dim;          /* SYM_DIM: order of declaration */

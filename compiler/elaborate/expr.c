@@ -13,7 +13,13 @@ static Ev literal(DType t, int64_t i, double f)
 
 static Ev scalar_of_sym(Elab *E, const Expr *e, const Sym *y)
 {
+	if (y->kind == SYM_VAR && E->parallel && y->combined_in == E->parallel) {
+		elab_error(E, e->loc, E_SPACE, "'%s' combines the elements of this loop and cannot be read in it", e->name);
+		return ev_error();
+	}
 	if (y->kind == SYM_VAR) {
+		if (E->parallel)
+			((Sym *)y)->read_in = E->parallel;
 		Ev r = ev_of(emit(E, OP_GET, e->loc, y->dtype, 1, &y->var));
 		return r;
 	}

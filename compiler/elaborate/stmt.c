@@ -62,6 +62,31 @@ static void assign_ssa(Elab *E, const Stmt *s, Sym *y)
 	y->ev = x;
 }
 
+/* |= and &= on a bool outside an element loop: each thread has what its elements give. */
+static bool combines(const Stmt *s, const Sym *y)
+{
+	return y->dtype == DT_BOOL && (s->assign_op == AS_OR || s->assign_op == AS_AND);
+}
+
+static void combine_elements(Elab *E, const Stmt *s, Sym *y)
+{
+	bool all = s->assign_op == AS_AND;
+	Ev x = ev_condition(E, s->rhs->loc, eval(E, s->rhs));
+	if (x.kind == EV_ERROR)
+		return;
+	if (y->read_in == E->parallel) {
+		elab_error(E, s->loc, E_SPACE, "'%s' is read in this element loop, which combines its elements in it", y->name);
+		return;
+	}
+	y->combined_in = E->parallel;
+	if (E->mask) { /* nothing new where the mask is off */
+		Ev mask = ev_of(E->mask);
+		x = all ? ev_binary(E, s->loc, BIN_LOR, ev_unary(E, s->loc, UN_NOT, mask), ev_of(ev_value(E, s->loc, x))) : ev_binary(E, s->loc, BIN_LAND, mask, ev_of(ev_value(E, s->loc, x)));
+	}
+	Value *args[2] = { y->var, ev_value(E, s->loc, x) };
+	attr_set_text(E->t, emit_op(E, OP_SET, s->loc, type_none(), 2, args), "combine", all ? "and" : "or");
+}
+
 static void assign_name(Elab *E, const Stmt *s, Sym *y)
 {
 	bool error = y->kind == SYM_EV && y->ev.kind == EV_ERROR;
@@ -76,10 +101,14 @@ static void assign_name(Elab *E, const Stmt *s, Sym *y)
 		diag_note(E->d, y->loc, "declared here");
 		return;
 	}
+	if (E->parallel && y->kind == SYM_VAR && combines(s, y)) {
+		combine_elements(E, s, y);
+		return;
+	}
 	if (E->parallel && !y->parallel) {
 		elab_error(E, s->lhs->loc, E_SPACE, "'%s' is declared outside this element loop and cannot be assigned in it", y->name);
 		diag_note(E->d, y->loc, "declared here");
-		diag_help(E->d, "elements are independent: use a fragment and reduce_sum, or an atomic");
+		diag_help(E->d, "elements are independent: use a fragment and reduce_sum, an atomic, or |= and &= on a bool");
 		return;
 	}
 	if (y->kind == SYM_VAR)

@@ -291,6 +291,22 @@ Ev bi_sync(Elab *E, const Call *c)
 	return ev_void();
 }
 
+Ev bi_vote(Elab *E, const Call *c)
+{
+	Ev x = ev_condition(E, c->loc[0], c->arg[0]);
+	if (c->n == 2 && strcmp(c->arg[1].text, "warp")) {
+		elab_error(E, c->loc[1], E_CALL, "argument 2 of %s is not `warp`", c->b->signature);
+		return ev_error();
+	}
+	if (x.kind != EV_VALUE)
+		return x;
+	Op *op = emit_op(E, OP_VOTE, c->e->loc, type_scalar(DT_BOOL), 1, &x.value);
+	attr_set_text(E->t, op, "kind", c->b->name);
+	if (c->n == 2)
+		attr_set_int(E->t, op, "warp_scope", 1);
+	return ev_of(op->result);
+}
+
 /* ---- atomics, debugging, escape ---- */
 
 Ev bi_atomic(Elab *E, const Call *c)

@@ -63,6 +63,13 @@ void team_sync(Lower *L)
 		L->ops->bar_sync(L, L->team.sync_id ? L->team.sync_id : const_i32(L, 0), (unsigned)(32 * L->team.warps));
 }
 
+void lower_vote(Lower *L, const Op *op)
+{
+	bool warp = attr_int(op, "warp_scope", 0) || L->team.warps == 1, all = strcmp(attr_text(op, "kind", ""), "all") == 0;
+	V id = warp ? NULL : L->team.sync_id ? L->team.sync_id : const_i32(L, 0);
+	L->value[op->result->id] = L->ops->vote(L, value_of(L, op->args[0]), all, id, (unsigned)(32 * L->team.warps));
+}
+
 static void lower_arrive(Lower *L, const Op *op)
 {
 	V at = use_address(L, op, op->args[0], op->args[1]);

@@ -58,6 +58,7 @@ typedef struct TargetOps {
 	void (*fence_async)(Lower *);
 	void (*bar_sync)(Lower *, V id, unsigned threads);
 	void (*bar_arrive)(Lower *, V id, unsigned threads);
+	V (*vote)(Lower *, V i1_value, bool all, V id, unsigned threads); /* of the threads at that barrier; id NULL: of the warp */
 	void (*syncwarp)(Lower *);
 	V (*one_lane)(Lower *); /* i1: true in one lane of a converged warp */
 	V (*shfl)(Lower *, V i32_value, int mode, V lane); /* 0 idx, 1 up, 2 down, 3 bfly */
@@ -194,6 +195,7 @@ void lower_scan(Lower *L, const Op *op);
 /* async.c */
 void lower_async(Lower *L, const Op *op);             /* tma, bulk, arrive, wait, sync, fences */
 void team_sync(Lower *L);
+void lower_vote(Lower *L, const Op *op);
 /* control.c */
 bool checks_asserts(const Lower *L);                  /* on a GPU only with -g */
 V lower_ptx(Lower *L, const Op *op, V *args); /* NULL without a result */

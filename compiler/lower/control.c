@@ -279,6 +279,7 @@ static void lower_op(Lower *L, const Op *op)
 	case OP_PIN: L->ops->pin(L); break;
 	case OP_REDUCE: lower_reduce(L, op); break;
 	case OP_SCAN: lower_scan(L, op); break;
+	case OP_VOTE: lower_vote(L, op); break;
 	case OP_CP_ASYNC: lower_cp_async(L, op); break;
 	case OP_PRINT: lower_print(L, op, scalar_operands(L, op)); break;
 	case OP_ASSERT: lower_assert(L, op, value_of(L, op->args[0])); break;

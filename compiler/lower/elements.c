@@ -566,6 +566,20 @@ static void emit_assert(Batch *x, const Op *op)
 		lower_assert(x->L, op, element(x, op->args[0], r));
 }
 
+/* A bool outside the loop takes this thread's elements. */
+static void emit_combine(Batch *x, const Op *op)
+{
+	Lower *L = x->L;
+	bool all = strcmp(attr_text(op, "combine", "or"), "and") == 0;
+	V at = storage_of(L, op->args[0]->def)->pointer;
+	V sum = LLVMBuildTrunc(L->b, LLVMBuildLoad2(L->b, L->i8, at, ""), L->i1, "");
+	for (int r = 0; r < x->n; r++) {
+		V v = element(x, op->args[1], r);
+		sum = all ? LLVMBuildAnd(L->b, sum, v, "") : LLVMBuildOr(L->b, sum, v, "");
+	}
+	LLVMBuildStore(L->b, LLVMBuildZExt(L->b, sum, L->i8, ""), at);
+}
+
 static void emit_batch(Batch *x)
 {
 	Lower *L = x->L;
@@ -585,6 +599,7 @@ static void emit_batch(Batch *x)
 		case OP_TRAP: L->ops->fail(L, "trap"); break;
 		case OP_PTX: emit_ptx(x, op); break;
 		case OP_GET: lower_var(L, op); break;
+		case OP_SET: emit_combine(x, op); break;
 		case OP_VIEW: break;
 		default: emit_scalar(x, op); break;
 		}

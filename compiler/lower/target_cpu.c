@@ -151,6 +151,13 @@ static void cpu_cp_async_wait(Lower *L, int n) { CALL(L, "tilecpu_cp_async_wait"
 static void cpu_fence_async(Lower *L) { call(L, "tilecpu_fence_async", NULL, 1, (V[]){ self(L) }); }
 static void cpu_bar_sync(Lower *L, V id, unsigned threads) { CALL(L, "tilecpu_bar_sync", NULL, id, const_i32(L, threads), line(L)); }
 static void cpu_bar_arrive(Lower *L, V id, unsigned threads) { CALL(L, "tilecpu_bar_arrive", NULL, id, const_i32(L, threads), line(L)); }
+static V cpu_vote(Lower *L, V value, bool all, V id, unsigned threads)
+{
+	V word = LLVMBuildZExt(L->b, value, L->i32, "");
+	V n = id ? CALL(L, "tilecpu_bar_vote", L->i32, id, const_i32(L, threads), word, line(L)) : CALL(L, "tilecpu_vote", L->i32, word, line(L));
+	return LLVMBuildICmp(L->b, all ? LLVMIntEQ : LLVMIntUGT, n, const_i32(L, !all ? 0 : id ? threads : 32), "");
+}
+
 static V cpu_one_lane(Lower *L) { return LLVMBuildICmp(L->b, LLVMIntEQ, L->team.lane, const_i32(L, 0), ""); }
 static void cpu_syncwarp(Lower *L) { CALL(L, "tilecpu_syncwarp", NULL, line(L)); }
 static V cpu_shfl(Lower *L, V v, int mode, V lane) { return CALL(L, "tilecpu_shfl", L->i32, v, const_i32(L, mode), lane, line(L)); }
@@ -247,7 +254,7 @@ const TargetOps target_cpu = {
 	.mbar_expect = cpu_mbar_expect, .mbar_wait = cpu_mbar_wait, .tma_load = cpu_tma_load, .tma_store = cpu_tma_store,
 	.bulk_load = cpu_bulk_load, .bulk_store = cpu_bulk_store, .bulk_commit = cpu_bulk_commit, .bulk_wait = cpu_bulk_wait,
 	.cp_async = cpu_cp_async, .cp_async_commit = cpu_cp_async_commit, .cp_async_wait = cpu_cp_async_wait, .fence_async = cpu_fence_async,
-	.bar_sync = cpu_bar_sync, .bar_arrive = cpu_bar_arrive, .syncwarp = cpu_syncwarp, .one_lane = cpu_one_lane, .shfl = cpu_shfl, .wgmma = cpu_wgmma,
+	.bar_sync = cpu_bar_sync, .bar_arrive = cpu_bar_arrive, .vote = cpu_vote, .syncwarp = cpu_syncwarp, .one_lane = cpu_one_lane, .shfl = cpu_shfl, .wgmma = cpu_wgmma,
 	.wgmma_fence = cpu_wgmma_fence, .wgmma_commit = cpu_wgmma_commit, .wgmma_wait = cpu_wgmma_wait, .pin = cpu_pin, .ldmatrix = cpu_ldmatrix,
 	.stmatrix = cpu_stmatrix, .movmatrix = cpu_movmatrix, .mma_sync = cpu_mma_sync, .grid_wait = cpu_nothing, .grid_launch = cpu_nothing,
 	.cluster_sync = cpu_cluster_sync, .clock = cpu_clock, .timer = cpu_clock, .print = cpu_print, .fail = cpu_fail,

@@ -232,6 +232,16 @@ static V nv_one_lane(Lower *L)
 	return LLVMBuildExtractValue(L->b, elected, 1, "");
 }
 
+static V nv_vote(Lower *L, V value, bool all, V id, unsigned threads)
+{
+	if (!id)
+		return INTR(L, all ? "llvm.nvvm.vote.all.sync" : "llvm.nvvm.vote.any.sync", const_i32(L, -1), value);
+	const char *text = arena_printf(L->arena, "{ .reg .pred p, q; setp.ne.u32 p, $1, 0; bar.red.%s.pred q, $2, %u, p; selp.u32 $0, 1, 0, q; }",
+		all ? "and" : "or", threads);
+	V word = ptx(L, text, "=r,r,r,~{memory}", L->i32, (V[]){ LLVMBuildZExt(L->b, value, L->i32, ""), id }, 2);
+	return LLVMBuildICmp(L->b, LLVMIntNE, word, const_i32(L, 0), "");
+}
+
 static void nv_syncwarp(Lower *L) { ptx(L, "bar.warp.sync 0xffffffff;", "~{memory}", NULL, NULL, 0); }
 
 /* ---- products ---- */
@@ -467,7 +477,7 @@ const TargetOps target_nvptx = {
 	.mbar_wait = nv_mbar_wait, .tma_load = nv_tma_load, .tma_store = nv_tma_store, .bulk_load = nv_bulk_load, .bulk_store = nv_bulk_store,
 	.bulk_commit = nv_bulk_commit, .bulk_wait = nv_bulk_wait, .cp_async = nv_cp_async, .cp_async_commit = nv_cp_async_commit,
 	.cp_async_wait = nv_cp_async_wait, .fence_async = nv_fence_async, .bar_sync = nv_bar_sync, .bar_arrive = nv_bar_arrive,
-	.syncwarp = nv_syncwarp, .one_lane = nv_one_lane, .shfl = nv_shfl, .wgmma = nv_wgmma, .wgmma_fence = nv_wgmma_fence, .wgmma_commit = nv_wgmma_commit,
+	.vote = nv_vote, .syncwarp = nv_syncwarp, .one_lane = nv_one_lane, .shfl = nv_shfl, .wgmma = nv_wgmma, .wgmma_fence = nv_wgmma_fence, .wgmma_commit = nv_wgmma_commit,
 	.wgmma_wait = nv_wgmma_wait, .pin = nv_pin, .ldmatrix = nv_ldmatrix, .stmatrix = nv_stmatrix, .movmatrix = nv_movmatrix, .mma_sync = nv_mma_sync,
 	.grid_wait = nv_grid_wait, .grid_launch = nv_grid_launch, .cluster_sync = nv_cluster_sync, .clock = nv_clock, .timer = nv_timer, .print = nv_print,
 	.fail = nv_fail,

@@ -189,13 +189,14 @@ static int take_ids(Binder *b, const char *what, const char *name, int n)
 	return first;
 }
 
-/* Reductions and scans across warps synchronise their team, too. */
+/* Votes, and reductions and scans across warps, synchronise their team, too. */
 typedef struct FindSync { Arena *arena; bool found; } FindSync;
 
 static bool find_sync(Op *op, void *user)
 {
 	FindSync *f = user;
-	f->found |= op->code == OP_SYNC ? !op->nargs : collective_scratch(f->arena, op) > 0;
+	bool vote = op->code == OP_VOTE && !attr_int(op, "warp_scope", 0);
+	f->found |= op->code == OP_SYNC ? !op->nargs : vote || collective_scratch(f->arena, op) > 0;
 	return op->code != OP_PARALLEL;
 }
 

@@ -49,6 +49,7 @@ static const Need needs[] = {
 	{ OP_WGMMA_WAIT,  BY_CTA,     false, "`wgmma_wait`" },
 	{ OP_REDUCE,      BY_CTA,     false, "a reduction" },
 	{ OP_SCAN,        BY_CTA,     false, "a scan" },
+	{ OP_VOTE,        BY_CTA,     false, "a vote" },
 	{ OP_TMA_LOAD,    BY_CTA,     true,  "a TMA load" },
 	{ OP_TMA_STORE,   BY_CTA,     true,  "`tma_store`" },
 	{ OP_BULK_LOAD,   BY_CTA,     true,  "`bulk_load`" },
@@ -64,7 +65,7 @@ static const Need needs[] = {
 
 static bool of_warps(const Op *op)
 {
-	if (op->code == OP_PARALLEL)
+	if (op->code == OP_PARALLEL || op->code == OP_VOTE)
 		return attr_int(op, "warp_scope", 0);
 	for (int i = 0; i < op->nargs; i++) {
 		TypeKind k = op->args[i]->type.kind;
@@ -121,11 +122,20 @@ static bool numbers_cluster(const Checker *c, const Op *div)
 	return block && block->code == OP_BLOCK_IDX && value_const_int(div->args[1], &n) && n > 0 && n % cluster_of(c) == 0;
 }
 
+/* All who vote see one result. */
+static Varies of_vote(const Checker *c, const Op *op)
+{
+	Varies v = operands(c, op);
+	Variation most = attr_int(op, "warp_scope", 0) && team_warps(c->team) > 1 ? BY_WARP : cluster_of(c) > 1 ? BY_CTA : BY_NOTHING;
+	return v.by > most ? (Varies){ most, op } : v;
+}
+
 static Varies result_of(const Checker *c, const Op *op)
 {
 	switch (op->code) {
 	case OP_THREAD: case OP_LANE: case OP_CLOCK: case OP_ATOMIC: case OP_PTX: return (Varies){ BY_THREAD, op };
 	case OP_WARP: return (Varies){ team_warps(c->team) > 1 ? BY_WARP : BY_NOTHING, op };
+	case OP_VOTE: return of_vote(c, op);
 	case OP_CLUSTER_RANK: return (Varies){ BY_CTA, op };
 	case OP_BLOCK_IDX: return (Varies){ cluster_of(c) > 1 && attr_int(op, "axis", 0) == 0 ? BY_CTA : BY_NOTHING, op };
 	case OP_DIV: return numbers_cluster(c, op) ? (Varies){ 0 } : operands(c, op);
@@ -157,6 +167,10 @@ static void note_origin(Checker *c, Varies v)
 	static const char *const differs[] = { "", "from CTA to CTA", "from warp to warp", "from thread to thread" };
 	if (v.from->code == OP_ONCE)
 		diag_note(c->t->diags, v.from->loc, "only one thread does what `once` says");
+	else if (v.from->code == OP_SET)
+		diag_note(c->t->diags, v.from->loc, "each thread has what its elements give: `any` and `all` make it one");
+	else if (v.from->code == OP_VOTE)
+		diag_note(c->t->diags, v.from->loc, "this `%s` differs %s", attr_text(v.from, "kind", ""), differs[v.by]);
 	else if (v.from->code == OP_BLOCK_IDX)
 		diag_note(c->t->diags, v.from->loc, "`blockIdx.x` differs %s of the cluster", differs[v.by]);
 	else
@@ -201,7 +215,8 @@ static Varies indices_of(const Checker *c, const Op *op)
 	for (int i = 0; i < op->nargs; i++) {
 		Varies arg = c->value[op->args[i]->id];
 		bool own_part = attr_int(op, "multicast", 0) && i < 2 && arg.by <= BY_CTA;
-		if (!own_part && (op->code != OP_FILL || i != 1))
+		bool value = (op->code == OP_FILL && i == 1) || op->code == OP_VOTE;
+		if (!own_part && !value)
 			v = most(v, arg);
 	}
 	return v;
@@ -252,6 +267,14 @@ static void visit_role(Checker *c, const Op *op, Control at)
 	c->team = team;
 }
 
+/* An element loop gives each thread's variables what its own elements are. */
+static void visit_loop(Checker *c, const Op *loop)
+{
+	for (const Op *op = loop->regions[0]->first; op; op = op->next)
+		if (op->code == OP_SET)
+			raise_value(c, op->args[0], (Varies){ BY_THREAD, op });
+}
+
 static void visit_op(Checker *c, const Op *op, Control at)
 {
 	check_need(c, op, &at);
@@ -264,7 +287,7 @@ static void visit_op(Checker *c, const Op *op, Control at)
 		visit_under(c, op, (Varies){ BY_THREAD, op }, at);
 		break;
 	case OP_ROLE: visit_role(c, op, at); break;
-	case OP_PARALLEL: break;
+	case OP_PARALLEL: visit_loop(c, op); break;
 	case OP_SET: raise_value(c, op->args[0], most(c->value[op->args[1]->id], at.varies)); break;
 	default:
 		if (op->result && op->code != OP_VAR)

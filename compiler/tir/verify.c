@@ -392,6 +392,13 @@ static void check_var(Verifier *v, const Op *op)
 		need_result(v, op, op->args[0]->type.dtype);
 	else
 		need_scalar(v, op, 1, op->args[0]->type.dtype);
+	bool combines = attr_get(op, "combine"), in_loop = op->code == OP_SET && tir_enclosing(op, OP_PARALLEL);
+	if (combines)
+		need_word(v, op, "combine", (const char *const[]){ "or", "and", NULL });
+	if (combines && op->args[0]->type.dtype != DT_BOOL)
+		bad(v, op, "{combine} of %s", dtype_name(op->args[0]->type.dtype));
+	if (in_loop && !combines)
+		bad(v, op, "an element loop combines what it sets");
 }
 
 /* ---- tiles ---- */
@@ -606,6 +613,14 @@ static void check_barrier_use(Verifier *v, const Op *op)
 	}
 }
 
+static void check_vote(Verifier *v, const Op *op)
+{
+	static const char *const kinds[] = { "any", "all", NULL };
+	need_word(v, op, "kind", kinds);
+	need_scalar(v, op, 0, DT_BOOL);
+	need_result(v, op, DT_BOOL);
+}
+
 static void check_pick(Verifier *v, const Op *op)
 {
 	const Op *array = op->args[0]->def;
@@ -632,6 +647,7 @@ static void check_op(Verifier *v, const Op *op)
 	case OP_GRID: for (int i = 0; i < op->nargs; i++) need_int(v, op, i); break;
 	case OP_VIEW: check_view(v, op); break;
 	case OP_PICK: check_pick(v, op); break;
+	case OP_VOTE: check_vote(v, op); break;
 	case OP_GET: case OP_SET: check_var(v, op); break;
 	case OP_LOAD: check_element(v, op, 0, op->result->type.dtype); break;
 	case OP_STORE: check_store(v, op); break;

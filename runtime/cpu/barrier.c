@@ -48,6 +48,25 @@ void tilecpu_bar_sync(TileCpuThread *t, uint32_t id, uint32_t threads, uint32_t 
 	sync_acquire(self, &b->sync);
 }
 
+/* A vote orders no memory: what is written before it is released by a sync. */
+uint32_t tilecpu_bar_vote(TileCpuThread *t, uint32_t id, uint32_t threads, uint32_t value, uint32_t line)
+{
+	Thread *self = thread_of(t);
+	NamedBarrier *b = barrier_at(self, id, threads, line);
+
+	b->votes += value != 0;
+	if (++b->arrived < b->threads) {
+		gather(self, b, WAIT_BARRIER, id, line);
+		return self->votes;
+	}
+	uint32_t votes = b->votes;
+	for (Thread *w = b->waiters; w; w = w->next)
+		w->votes = votes;
+	b->arrived = b->votes = 0;
+	schedule_wake_list(&b->waiters);
+	return votes;
+}
+
 void tilecpu_bar_arrive(TileCpuThread *t, uint32_t id, uint32_t threads, uint32_t line)
 {
 	Thread *self = thread_of(t);

@@ -66,6 +66,9 @@ enum { TILE_CPU_BF16, TILE_CPU_F16, TILE_CPU_TF32 };
 	/* bar.sync / bar.arrive id, threads; id 0 with all threads is __syncthreads */ \
 	CPU(tilecpu_bar_sync, void, (TileCpuThread *t, uint32_t id, uint32_t threads, uint32_t line)) \
 	CPU(tilecpu_bar_arrive, void, (TileCpuThread *t, uint32_t id, uint32_t threads, uint32_t line)) \
+	/* the number of threads that come with 1: of those that gather at the barrier, of the warp */ \
+	CPU(tilecpu_bar_vote, uint32_t, (TileCpuThread *t, uint32_t id, uint32_t threads, uint32_t value, uint32_t line)) \
+	CPU(tilecpu_vote, uint32_t, (TileCpuThread *t, uint32_t value, uint32_t line)) \
 	CPU(tilecpu_syncwarp, void, (TileCpuThread *t, uint32_t line)) \
 	/* shfl.sync over the full warp; mode 0 idx, 1 up, 2 down, 3 bfly; out of range gives the own value */ \
 	CPU(tilecpu_shfl, uint32_t, (TileCpuThread *t, uint32_t value, uint32_t mode, uint32_t lane, uint32_t line)) \

@@ -96,6 +96,8 @@ struct Thread {
 	const char *wait_name; /* of WAIT_WARP: the operation */
 	Mbarrier *released_by;
 
+	uint32_t votes; /* what the barrier that it waited for had counted */
+
 	const char *role; /* NULL outside roles */
 	uint32_t instance, role_line;
 
@@ -152,6 +154,7 @@ struct Mbarrier {
 
 typedef struct NamedBarrier {
 	uint32_t threads, arrived, line;
+	uint32_t votes; /* of those that have arrived */
 	Thread *waiters;
 	SyncPoint sync;
 } NamedBarrier;

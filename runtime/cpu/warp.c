@@ -51,6 +51,26 @@ void tilecpu_syncwarp(TileCpuThread *t, uint32_t line)
 		part(thread_of(t));
 }
 
+uint32_t tilecpu_vote(TileCpuThread *t, uint32_t value, uint32_t line)
+{
+	Thread *self = thread_of(t);
+	Rendezvous *r = &self->warp->meet;
+	uint32_t result = 0;
+
+	r->word[thread_lane(self)] = value != 0;
+	r->out[thread_lane(self)] = &result;
+	if (meet(self, "vote", 0, line)) {
+		uint32_t votes = 0;
+
+		for (uint32_t i = 0; i < self->warp->size; i++)
+			votes += r->word[i];
+		for (uint32_t i = 0; i < self->warp->size; i++)
+			*(uint32_t *)r->out[i] = votes;
+		part(self);
+	}
+	return result;
+}
+
 /* ---- shuffles ---- */
 
 static uint32_t source_lane(uint32_t lane, uint32_t mode, uint32_t by)

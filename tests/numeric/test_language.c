@@ -253,11 +253,78 @@ static void test_counted(void **state)
 	run_close(r);
 }
 
+/* ---- votes ---- */
+
+enum { THREADS = 288, TEAM = 128, WARP = 32 };
+
+/* y[k][thread] of `votes`, the marks of n threads and the greatest element of each row being known. */
+static double vote(int k, int thread, const double *mark, int n, const double *rows, double high)
+{
+	int s = thread / TEAM, first = thread % TEAM / WARP * WARP, any[2] = { 0, 0 }, all[2] = { 1, 1 }, any_mine = 0, all_mine = 1;
+	if (k == 6)
+		return 1;
+	if (s == 2)
+		return k;
+	for (int i = 0; i < S; i++) {
+		any[0] |= i != 3 && rows[i] > high;
+		all[0] &= rows[i] < high;
+	}
+	for (int t = 0; t < TEAM; t++) {
+		int mine = t < n && mark[t] == s;
+		any_mine |= mine;
+		all_mine &= mine;
+		if (t >= first && t < first + WARP) {
+			any[1] |= mine;
+			all[1] &= t < n || mine;
+		}
+	}
+	return (int[]){ any[0], all[0], any_mine, any[1], all[1], all_mine }[k];
+}
+
+static void check_votes(TileRun *r, int n, double high, int marked)
+{
+	TestTensor x = square(r, TILERT_F32), mark = vector(r, TILERT_I32, n), z = vector(r, TILERT_F32, S);
+	TestTensor y = tensor_new(r, TILERT_I32, 2, (int64_t[]){ 7, THREADS });
+	double rows[S], want[7 * THREADS];
+	tensor_random(r, &x, -1, 1);
+	x.value[3 * S + 5] = 2;
+	tensor_upload(&x);
+	for (int i = 0; i < S; i++) {
+		rows[i] = -2;
+		for (int j = 0; j < S; j++)
+			rows[i] = fmax(rows[i], x.value[i * S + j]);
+	}
+	for (int t = 0; t < n; t++)
+		mark.value[t] = t == 40 ? 1 : marked;
+	tensor_upload(&mark);
+	for (int k = 0; k < 7 * THREADS; k++)
+		want[k] = vote(k / THREADS, k % THREADS, mark.value, n, rows, high);
+	tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("mark", &mark), arg_real("high", high), arg_tensor("y", &y), arg_tensor("z", &z) };
+	run_launch(r, "votes", args, 5);
+	tensor_compare(&y, want, 0, 0);
+	if (want[0])
+		tensor_compare(&z, rows, 0, 0);
+	else
+		tensor_untouched(&z);
+	tensor_free(&x);
+	tensor_free(&mark);
+	tensor_free(&y);
+	tensor_free(&z);
+}
+
+static void test_votes(void **state)
+{
+	check_votes(*state, 77, 0.5, -1);
+	check_votes(*state, 128, 1.5, 1);
+	check_votes(*state, 41, 2.5, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers), cmocka_unit_test(test_minima), cmocka_unit_test(test_jumps), cmocka_unit_test(test_told),
 		cmocka_unit_test(test_pairs), cmocka_unit_test(test_counted),
+		cmocka_unit_test(test_votes),
 	};
 	return cmocka_run_group_tests_name("language", tests, open_language, close_language);
 }

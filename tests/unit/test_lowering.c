@@ -100,7 +100,8 @@ static const char *const programs[] = {
 	"	grid_launch();\n"
 	"}\n",
 	"kernel e(inout f32 y[64], i32 n) grid (1) threads (64) {\n"
-	"	mbarrier m[2][ring 2] count(1); role A warp(0..1) { arrive(m[n % 2][0]); wait(m[n % 2][0]); y[0] = 1.0; }\n"
+	"	mbarrier m[2][ring 2] count(1); role A warp(0..1) { arrive(m[n % 2][0]); wait(m[n % 2][0]); y[0] = 1.0;\n"
+	"	bool some = false; parallel (i < 64) some |= y[i] > 0; if (any(some) && all(some, warp)) y[1] = inf; }\n"
 	"}\n",
 };
 
@@ -216,8 +217,7 @@ static void add_case(Sum *s, Opcode op, const DType *types, DType result, FILE *
 static bool is_scalar_op(Opcode op)
 {
 	const OpInfo *info = op_info(op);
-	return info->result == RES_SCALAR && info->effect != FX_DECL && info->effect != FX_READ && op != OP_CONST && op != OP_PRESENT &&
-	       op != OP_SM_COUNT;
+	return info->result == RES_SCALAR && info->effect == FX_PURE && op != OP_CONST && op != OP_PRESENT && op != OP_SM_COUNT;
 }
 
 static void test_scalar_ops_on_types(void **state)
