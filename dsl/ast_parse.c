@@ -147,8 +147,47 @@ static const char *nearest_word(const char *word)
 	return nearest_name(word, candidates, KEYWORD_COUNT);
 }
 
+/* What the language has in place of a word that others have; NULL: it is none of them. */
+static const char *substitute(const char *word)
+{
+	static const char *const words[][2] = {
+		{ "struct", "there are no structures: pass tiles and scalars one by one" },
+		{ "union", "there are no unions: shared tiles share storage by at(tile, offset), scalars change their type by bitcast" },
+		{ "enum", "there are no enumerations: const i32 A = 0, B = 1;" },
+		{ "class", "there are no structures: pass tiles and scalars one by one" },
+		{ "typedef", "there are no type names but `param type T = bf16;`" },
+		{ "do", "there is no do loop: while (true) { ... if (...) break; }" },
+		{ "switch", "there is no switch: if ... else if ..." },
+		{ "goto", "there is no goto: break and continue leave loops" },
+		{ "void", "a function without a value has no type: fn name(...) { ... }" },
+		{ "double", "there is no f64: f32 is the widest float" },
+		{ "__global__", "a kernel is written kernel name(...) grid (...) threads (...) { ... }" },
+		{ "__device__", "a function is written fn name(...) { ... }" },
+		{ "__syncthreads", "the team's barrier is sync()" },
+	};
+
+	for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++)
+		if (strcmp(words[i][0], word) == 0)
+			return words[i][1];
+	return NULL;
+}
+
+static bool substituted(Parse *p, Loc loc, int token)
+{
+	const char *help = token == TOK_NAME ? substitute(text_of(p, loc)) : NULL;
+
+	if (help)
+		diag_help(p->diags, "%s", help);
+	return help != NULL;
+}
+
 static void suggest(Parse *p, Loc at, const Expected *e)
 {
+	if (substituted(p, at, p->token_kind) || substituted(p, p->prev, p->prev_kind))
+		return;
+	if (p->token_kind == '{' && substituted(p, p->start, p->start_kind)) /* `switch (x) {` reads as a call until the brace */
+		return;
+
 	bool two_names = p->prev_kind == TOK_NAME && p->token_kind == TOK_NAME;
 	const char *near = NULL;
 

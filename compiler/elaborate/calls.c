@@ -242,9 +242,16 @@ static Ev *eval_arguments(Elab *E, const Expr *e, const Decl *fn)
 	return args;
 }
 
+static const Site *new_site(Elab *E, const Expr *e, const Decl *fn)
+{
+	Site *s = ARENA_NEW(E->a, Site);
+	*s = (Site){ E->t->site, fn->name, e->loc };
+	return s;
+}
+
 static Ev expand(Elab *E, const Expr *e, const Decl *fn, const Ev *args)
 {
-	Frame frame = { .caller = E->frame, .fn = fn, .call = e->loc, .region = E->region, .mask = E->mask, .result = ev_void() };
+	Frame frame = { .caller = E->frame, .fn = fn, .region = E->region, .mask = E->mask, .result = ev_void() };
 	frame.depth = E->frame ? E->frame->depth + 1 : 1;
 	Scope *saved = E->scope;
 	File *file = E->file;
@@ -255,9 +262,12 @@ static Ev expand(Elab *E, const Expr *e, const Decl *fn, const Ev *args)
 	E->file = file_of(E, fn->loc.source);
 	scope_push(E);
 	bool ok = bind_params(E, e, fn, args);
+	const Site *site = E->t->site;
 	E->frame = &frame;
+	E->t->site = new_site(E, e, fn);
 	if (ok)
 		exec_list(E, fn->body->body);
+	E->t->site = site;
 	E->frame = frame.caller;
 	E->scope = saved;
 	E->file = file;

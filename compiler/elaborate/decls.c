@@ -145,6 +145,11 @@ static bool declare_frag(Elab *E, const Decl *d)
 	View *v = require_team_level(E, d->loc, "frag") ? new_tile(E, d, TY_FRAG) : NULL;
 	if (!v)
 		return false;
+	if (v->rank > 2) {
+		elab_error(E, d->loc, E_SHAPE, "'%s' has %d dimensions, a fragment has one or two", d->name, v->rank);
+		diag_help(E->d, "several fragments: one wider one, of which parts are taken, %s[:][64 * k +: 64]", d->name);
+		return false;
+	}
 	Op *op = declare_object(E, d, v, OP_FRAG, 0, NULL);
 	if (d->warp_scope)
 		attr_set_int(E->t, op, "warp_scope", 1);

@@ -101,7 +101,6 @@ typedef struct Scope {
 typedef struct Frame { /* an expanded call */
 	struct Frame *caller;
 	const Decl *fn;
-	Loc call;
 	Region *region;
 	Value *mask;
 	int depth;

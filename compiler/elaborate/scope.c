@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { MAX_CANDIDATES = 512, MAX_FRAMES_SHOWN = 4 };
+enum { MAX_CANDIDATES = 512 };
 
 void elab_error(Elab *E, Loc loc, DiagCode code, const char *fmt, ...)
 {
@@ -12,9 +12,7 @@ void elab_error(Elab *E, Loc loc, DiagCode code, const char *fmt, ...)
 	const char *text = arena_vprintf(E->a, fmt, ap);
 	va_end(ap);
 	diag_error(E->d, loc, code, "%s", text);
-	int shown = 0;
-	for (const Frame *f = E->frame; f && shown < MAX_FRAMES_SHOWN; f = f->caller, shown++)
-		diag_note(E->d, f->call, "in the expansion of '%s' here", f->fn->name);
+	site_notes(E->d, E->t->site);
 }
 
 Scope *scope_push(Elab *E)

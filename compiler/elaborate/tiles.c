@@ -372,16 +372,14 @@ Ev element_atomic(Elab *E, Loc loc, const View *v, Ev x, const char *rmw, bool w
 
 /* ---- shapes ---- */
 
-static bool has_runtime_extent(Elab *E, Loc loc, const View *v)
+/* The first extent that is known at run time only, from 1; 0: none. */
+static int runtime_extent(const View *v)
 {
 	int axes[TIR_MAX_RANK], n = view_axes(v, axes);
 	for (int k = 0; k < n; k++)
-		if (v->dim[axes[k]].seen < 0) {
-			elab_error(E, loc, E_SHAPE, "extent %d of '%s' is known at run time only", k + 1, tile_name(v));
-			diag_help(E->d, "take a part of it: %s[... first +: n ...]", tile_name(v));
-			return true;
-		}
-	return false;
+		if (v->dim[axes[k]].seen < 0)
+			return k + 1;
+	return 0;
 }
 
 /* Extents in order without those of one element. */
@@ -414,10 +412,20 @@ bool slices_fit(Elab *E, Loc loc, const View *v, bool limited)
 bool same_shape(Elab *E, Loc loc, const char *what, const View *a, const View *b)
 {
 	int64_t x[TIR_MAX_RANK], y[TIR_MAX_RANK];
-	if (has_runtime_extent(E, loc, a) || has_runtime_extent(E, loc, b))
+	int n = proper_extents(a, x), m = proper_extents(b, y), ka = runtime_extent(a), kb = runtime_extent(b);
+	const View *open = ka ? a : b;
+	if ((ka || kb) && n != m) {
+		elab_error(E, loc, E_SHAPE, "%s: '%s' has %d dimensions (%s) but '%s' has %d (%s)", what, tile_name(a), n, view_shape_text(E, a),
+			tile_name(b), m, view_shape_text(E, b));
+		diag_help(E->d, "an index takes one away: %s[...][i]", tile_name(n > m ? a : b));
 		return false;
-	int n = proper_extents(a, x);
-	if (n == proper_extents(b, y) && !memcmp(x, y, sizeof *x * (size_t)n))
+	}
+	if (ka || kb) {
+		elab_error(E, loc, E_SHAPE, "extent %d of '%s' is known at run time only", ka ? ka : kb, tile_name(open));
+		diag_help(E->d, "take a part of it: %s[... first +: n ...]", tile_name(open));
+		return false;
+	}
+	if (n == m && !memcmp(x, y, sizeof *x * (size_t)n))
 		return true;
 	elab_error(E, loc, E_SHAPE, "%s: '%s' is %s but '%s' is %s", what, tile_name(a), view_shape_text(E, a), tile_name(b),
 		view_shape_text(E, b));

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { MAX_PRODUCT_GROUPS = 63, MAX_COPY_GROUPS = 1 << 16 };
+
 static Op *statement(Elab *E, const Call *c, int nargs, Value *const *args)
 {
 	return emit_op(E, c->b->op, c->e->loc, type_none(), nargs, args);
@@ -69,7 +71,7 @@ static int64_t bytes_of(const View *v)
 	return bytes;
 }
 
-/* Whole dimensions after at most one slice, which comes after indices. */
+/* Indices first, then at most one slice, then whole dimensions. */
 static bool is_contiguous(const View *v)
 {
 	bool inside = false;
@@ -158,6 +160,12 @@ Ev bi_store(Elab *E, const Call *c)
 /* Statements without operands; a count is {n}. */
 Ev bi_plain(Elab *E, const Call *c)
 {
+	int64_t most = c->b->op == OP_WGMMA_WAIT ? MAX_PRODUCT_GROUPS : MAX_COPY_GROUPS;
+	if (c->n && c->arg[0].i > most) {
+		elab_error(E, c->loc[0], E_CALL, "argument 1 of %s is %lld, more than %lld groups", c->b->signature, (long long)c->arg[0].i,
+			(long long)most);
+		return ev_void();
+	}
 	Op *op = statement(E, c, 0, NULL);
 	if (c->n)
 		attr_set_int(E->t, op, "n", c->arg[0].i);

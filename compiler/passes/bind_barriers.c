@@ -41,7 +41,7 @@ static void unknown_role(Binder *b, const Op *barrier, const char *name)
 	const char *names[MAX_ROLES];
 	for (int i = 0; i < b->nroles; i++)
 		names[i] = attr_text(b->roles[i], "name", "");
-	diag_error(b->t->diags, barrier->loc, E_BARRIER, "`%s` is from `%s`, which is no role of this kernel", object_name(barrier), name);
+	tir_error(b->t, barrier, E_BARRIER, "`%s` is from `%s`, which is no role of this kernel", object_name(barrier), name);
 	const char *near = nearest_name(name, names, (unsigned)b->nroles);
 	if (near)
 		diag_help(b->t->diags, "did you mean `%s`?", near);
@@ -74,10 +74,10 @@ static void check_instance(Binder *b, const Op *barrier, const Arriver *a, int64
 	if (a->instance < 0 ? elements == instances : a->instance < instances)
 		return;
 	if (a->instance < 0)
-		diag_error(b->t->diags, barrier->loc, E_BARRIER, "`%s` has %lld elements, one for each instance of `%s`, which has %lld instances",
+		tir_error(b->t, barrier, E_BARRIER, "`%s` has %lld elements, one for each instance of `%s`, which has %lld instances",
 			object_name(barrier), (long long)elements, a->name, (long long)instances);
 	else
-		diag_error(b->t->diags, barrier->loc, E_BARRIER, "`%s` is from instance %lld of role `%s`, which has instances 0 to %lld",
+		tir_error(b->t, barrier, E_BARRIER, "`%s` is from instance %lld of role `%s`, which has instances 0 to %lld",
 			object_name(barrier), (long long)a->instance, a->name, (long long)instances - 1);
 	b->ok = false;
 }
@@ -134,7 +134,7 @@ static void check_arriver(Binder *b, const Op *barrier, const Op *arrive)
 	const Op *team = tir_team(arrive);
 	if (!attr_get(barrier, "from") || team_listed(barrier, team))
 		return;
-	diag_error(b->t->diags, arrive->loc, E_BARRIER, "%s%s%s arrives at `%s`, whose arrivals are from (%s)",
+	tir_error(b->t, arrive, E_BARRIER, "%s%s%s arrives at `%s`, whose arrivals are from (%s)",
 		team->code == OP_ROLE ? "role `" : "code outside roles", team->code == OP_ROLE ? attr_text(team, "name", "") : "",
 		team->code == OP_ROLE ? "`" : "", object_name(barrier), attr_text(barrier, "from", ""));
 	diag_note(b->t->diags, barrier->loc, "`%s` is declared here", object_name(barrier));
@@ -216,7 +216,7 @@ static void bind_barrier(Binder *b, Op *bar)
 {
 	int64_t warps = attr_get(bar, "from") ? warps_from(b, bar) : attr_int(bar, "count", 1);
 	if (warps > team_warps(b->kernel)) {
-		diag_error(b->t->diags, bar->loc, E_BARRIER, "`%s` counts %lld warps, the CTA has %d", object_name(bar), (long long)warps,
+		tir_error(b->t, bar, E_BARRIER, "`%s` counts %lld warps, the CTA has %d", object_name(bar), (long long)warps,
 			team_warps(b->kernel));
 		b->ok = false;
 	}
@@ -228,7 +228,7 @@ static void check_ids(Binder *b)
 {
 	if (b->next_id <= HARDWARE_BARRIERS)
 		return;
-	diag_error(b->t->diags, b->kernel->loc, E_BARRIER, "the kernel needs %d hardware barriers, a CTA has %d", b->next_id, HARDWARE_BARRIERS);
+	tir_error(b->t, b->kernel, E_BARRIER, "the kernel needs %d hardware barriers, a CTA has %d", b->next_id, HARDWARE_BARRIERS);
 	diag_note(b->t->diags, b->kernel->loc, "%s", b->table);
 	b->ok = false;
 }
@@ -374,7 +374,7 @@ static void check_announced(Binder *b, const Op *load)
 	const Op *bar = barrier_of(load->args[2]);
 	if (arrive_follows(load))
 		return;
-	diag_error(b->t->diags, load->loc, E_BARRIER, "no `arrive(%s)` follows this %s: its bytes would be announced after the phase's arrival, or never",
+	tir_error(b->t, load, E_BARRIER, "no `arrive(%s)` follows this %s: its bytes would be announced after the phase's arrival, or never",
 		object_name(bar), load->code == OP_BULK_LOAD ? "bulk_load" : "tma_load");
 	diag_help(b->t->diags, "arrive behind the last load of the phase, in the same iteration");
 	b->ok = false;

@@ -24,7 +24,7 @@ static void product_error(Checker *c, const Op *op, DiagCode code, const char *f
 	va_start(ap, fmt);
 	const char *text = arena_vprintf(c->t->arena, fmt, ap);
 	va_end(ap);
-	diag_error(c->t->diags, op->loc, code, "%s", text);
+	tir_error(c->t, op, code, "%s", text);
 	c->ok = false;
 }
 

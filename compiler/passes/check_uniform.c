@@ -184,7 +184,7 @@ static void report_control(Checker *c, const Op *op, const Need *n, const Contro
 	if (*at->reported)
 		return;
 	*at->reported = true;
-	diag_error(c->t->diags, op->loc, E_NOT_UNIFORM, "%s needs all %s, but stands under a condition that is not the same for them", n->what,
+	tir_error(c->t, op, E_NOT_UNIFORM, "%s needs all %s, but stands under a condition that is not the same for them", n->what,
 		people(c, n->most));
 	diag_note(c->t->diags, at->op->loc, "the condition is here");
 	note_origin(c, at->varies);
@@ -195,13 +195,13 @@ static void report_control(Checker *c, const Op *op, const Need *n, const Contro
 static void report_once(Checker *c, const Op *op, const Need *n)
 {
 	c->ok = false;
-	diag_error(c->t->diags, op->loc, E_NOT_UNIFORM, "%s needs all %s and cannot stand in `once`", n->what, people(c, n->most));
+	tir_error(c->t, op, E_NOT_UNIFORM, "%s needs all %s and cannot stand in `once`", n->what, people(c, n->most));
 }
 
 static void report_index(Checker *c, const Op *op, const Need *n, Varies v)
 {
 	c->ok = false;
-	diag_error(c->t->diags, op->loc, E_NOT_UNIFORM, "%s has an index that is not the same for all %s", n->what, people(c, n->most));
+	tir_error(c->t, op, E_NOT_UNIFORM, "%s has an index that is not the same for all %s", n->what, people(c, n->most));
 	note_origin(c, v);
 }
 

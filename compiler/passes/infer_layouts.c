@@ -16,6 +16,7 @@ typedef struct Infer {
 	Tir *t;
 	bool changed, failed;
 	Op *open; /* first frag or loop without a layout */
+	bool *written; /* by id: the source gives the layout */
 } Infer;
 
 static const char *layout_of(const Op *op) { return attr_text(op, "layout", NULL); }
@@ -25,6 +26,16 @@ static int warps_of(const Op *op)
 	return attr_int(op, "warp_scope", 0) ? 1 : team_warps(tir_team(op));
 }
 
+static bool note_written(Op *op, void *user)
+{
+	Infer *in = user;
+	if (op->code == OP_FRAG)
+		in->written[op->result->id] = layout_of(op) != NULL;
+	return true;
+}
+
+static bool is_written(const Infer *in, const Op *op) { return op->code == OP_FRAG && in->written[op->result->id]; }
+
 /* Sets a layout, or reports that the op already has another. */
 static void give(Infer *in, Op *op, const char *text, const Op *because)
 {
@@ -32,10 +43,13 @@ static void give(Infer *in, Op *op, const char *text, const Op *because)
 	if (have) {
 		if (strcmp(have, text) != 0 && op->code == OP_FRAG && !in->failed) {
 			in->failed = true;
-			diag_error(in->t->diags, because->loc, E_LAYOUT_CONFLICT,
+			tir_error(in->t, because, E_LAYOUT_CONFLICT,
 			           "'%s' has layout %s here but layout %s elsewhere", attr_text(op, "name", "fragment"), text, have);
 			diag_note(in->t->diags, op->loc, "'%s' is declared here", attr_text(op, "name", "fragment"));
-			diag_help(in->t->diags, "copy it to a second fragment through a shared tile");
+			if (is_written(in, op))
+				diag_help(in->t->diags, "leave the layout out of its declaration: it is inferred");
+			else
+				diag_help(in->t->diags, "copy it to a second fragment through a shared tile");
 		}
 		return;
 	}
@@ -306,14 +320,14 @@ static void check_swizzle(Infer *in, const Op *op)
 	if (!width)
 		return;
 	if (tile < 2) {
-		diag_error(in->t->diags, op->loc, E_LAYOUT, "`%s` has layout swizzle%lld, but no rows to swizzle", object_name(op), (long long)width);
+		tir_error(in->t, op, E_LAYOUT, "`%s` has layout swizzle%lld, but no rows to swizzle", object_name(op), (long long)width);
 		in->failed = true;
 	} else if (row % width != 0) {
-		diag_error(in->t->diags, op->loc, E_LAYOUT, "`%s` has layout swizzle%lld, but rows of %lld bytes, no multiple of %lld", object_name(op),
+		tir_error(in->t, op, E_LAYOUT, "`%s` has layout swizzle%lld, but rows of %lld bytes, no multiple of %lld", object_name(op),
 			(long long)width, (long long)row, (long long)width);
 		in->failed = true;
 	} else if (ty->shape[ty->rank - 2] % 8 != 0 && (row > width || tile > 2)) {
-		diag_error(in->t->diags, op->loc, E_LAYOUT, "`%s` has layout swizzle%lld and several %s of %lld rows, no multiple of 8", object_name(op),
+		tir_error(in->t, op, E_LAYOUT, "`%s` has layout swizzle%lld and several %s of %lld rows, no multiple of 8", object_name(op),
 			(long long)width, row > width ? "panels" : "planes", (long long)ty->shape[ty->rank - 2]);
 		in->failed = true;
 	}
@@ -372,7 +386,7 @@ static void check_copies(Infer *in, const Op *loop, const Layout *l)
 			from = private_source(body, op->args[op->nargs - 1]);
 		if (!from)
 			continue;
-		diag_error(in->t->diags, op->loc, E_LAYOUT, "each element of `%s` has copies in several threads, and one of them alone writes `%s`: the others cannot know what it read",
+		tir_error(in->t, op, E_LAYOUT, "each element of `%s` has copies in several threads, and one of them alone writes `%s`: the others cannot know what it read",
 			object_name(object_of(op)), object_name(object_of(from)));
 		diag_note(in->t->diags, from->loc, "`%s` is read here", object_name(object_of(from)));
 		diag_help(in->t->diags, "read `%s` in one element loop and write it in another, with a sync between", object_name(object_of(from)));
@@ -389,7 +403,7 @@ static void check_part(Infer *in, const Op *op, const TileRef *r)
 	value_const_int(r->start[1], &first);
 	if (first % 8 == 0 && r->dims[1] % 8 == 0)
 		return;
-	diag_error(in->t->diags, op->loc, E_LAYOUT, "columns %lld to %lld of `%s`, which has layout mma: parts of it are multiples of 8 columns",
+	tir_error(in->t, op, E_LAYOUT, "columns %lld to %lld of `%s`, which has layout mma: parts of it are multiples of 8 columns",
 		(long long)first, (long long)(first + r->dims[1] - 1), object_name(r->object));
 	diag_help(in->t->diags, "stage it through a shared tile, or select the columns in an element loop");
 	in->failed = true;
@@ -401,6 +415,20 @@ static void check_parts(Infer *in, const Op *op)
 		TileRef r = tile_ref(op->args[i]);
 		check_part(in, op, &r);
 	}
+}
+
+/* A layout that the author wrote, or one that was chosen for him. */
+static void report_unfit(Infer *in, const Op *op, const char *text, const char *why)
+{
+	in->failed = true;
+	if (is_written(in, op))
+		tir_error(in->t, op, E_LAYOUT, "layout %s does not fit: %s", text, why);
+	else if (op->code == OP_PARALLEL)
+		tir_error(in->t, op, E_LAYOUT, "these extents cannot be spread over the threads: %s", why);
+	else
+		tir_error(in->t, op, E_LAYOUT, "the elements of `%s` cannot be spread over the threads: %s", object_name(op), why);
+	if (strncmp(text, "blocked", 7) == 0)
+		diag_help(in->t->diags, "extents of element loops and of fragments that no product uses are powers of two: use the next one, and `if (i < n)`");
 }
 
 /* Every layout must exist for its shape. */
@@ -428,8 +456,7 @@ static bool check_layout(Op *op, void *user)
 	}
 	const Layout *l = layout_from_text(in->t->arena, text, rank, shape, warps_of(op), &why);
 	if (!l) {
-		diag_error(in->t->diags, op->loc, E_LAYOUT, "layout %s does not fit: %s", text, why);
-		in->failed = true;
+		report_unfit(in, op, text, why);
 	} else if (op->code == OP_PARALLEL) {
 		check_copies(in, op, l);
 	}
@@ -440,7 +467,8 @@ bool pass_infer_layouts(Tir *t)
 {
 	bool ok = true;
 	for (Op *k = t->first; k; k = k->next) {
-		Infer in = { .t = t };
+		Infer in = { .t = t, .written = ARENA_ARRAY(t->arena, bool, t->next_id) };
+		tir_walk(k->regions[0], note_written, &in);
 		tir_walk(k->regions[0], mark_async_tile, t);
 		tir_walk(k->regions[0], finish_shared, t);
 		infer_kernel(&in, k);

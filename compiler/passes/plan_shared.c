@@ -144,7 +144,7 @@ static void place_scratches(Planner *p)
 
 static void alias_error(Planner *p, const Op *tile, const Op *base, const char *why)
 {
-	diag_error(p->t->diags, tile->loc, E_SHARED_SIZE, "`%s` does not fit at(%s, %lld): %s", object_name(tile), object_name(base),
+	tir_error(p->t, tile, E_SHARED_SIZE, "`%s` does not fit at(%s, %lld): %s", object_name(tile), object_name(base),
 		(long long)attr_int(tile, "at_offset", 0), why);
 	diag_note(p->t->diags, base->loc, "`%s` is declared here", object_name(base));
 	p->ok = false;
@@ -204,7 +204,7 @@ static void check_total(Planner *p)
 	if (p->top <= limit)
 		return;
 	const char *with = ctas > 1 ? arena_printf(p->t->arena, " with occupancy (%lld)", (long long)ctas) : "";
-	diag_error(p->t->diags, p->kernel->loc, E_SHARED_SIZE, "kernel `%s` needs %lld bytes of shared memory; a CTA has %lld%s",
+	tir_error(p->t, p->kernel, E_SHARED_SIZE, "kernel `%s` needs %lld bytes of shared memory; a CTA has %lld%s",
 		attr_text(p->kernel, "name", ""), (long long)p->top, (long long)limit, with);
 	note_tiles(p);
 	p->ok = false;
@@ -221,7 +221,7 @@ static void plan(Planner *p)
 		if (p->ntiles < MAX_OBJECTS) {
 			p->tiles[p->ntiles++] = op;
 		} else {
-			diag_error(p->t->diags, op->loc, E_LIMIT, "more than %d shared tiles", MAX_OBJECTS);
+			tir_error(p->t, op, E_LIMIT, "more than %d shared tiles", MAX_OBJECTS);
 			p->ok = false;
 			return;
 		}

@@ -30,8 +30,11 @@ typedef struct State {
 	const Entry *groups[MAX_GROUPS + 1];
 } State;
 
+typedef struct Told { const struct Told *next; const Op *mma; bool result; } Told;
+
 typedef struct Tracker {
 	Tir *t;
+	const Told *told; /* the products of reported touches */
 	bool ok;
 } Tracker;
 
@@ -181,10 +184,24 @@ static void note_product(Tracker *k, const Entry *e)
 	diag_note(k->t->diags, e->mma->loc, "the product that %s `%s` is issued here", e->result ? "writes" : "reads", object_name(e->box.frag));
 }
 
+/* One missing wait is one error, however often its product's fragment is touched. */
+static bool is_new(Tracker *k, const Entry *e)
+{
+	for (const Told *t = k->told; t; t = t->next)
+		if (t->mma == e->mma && t->result == e->result)
+			return false;
+	Told *t = ARENA_NEW(k->t->arena, Told);
+	*t = (Told){ k->told, e->mma, e->result };
+	k->told = t;
+	return true;
+}
+
 static void error_touch(Tracker *k, const Op *op, const Entry *e, bool write)
 {
 	k->ok = false;
-	diag_error(k->t->diags, op->loc, E_IN_FLIGHT, "`%s` is %s while the product of line %u that %s it is in flight",
+	if (!is_new(k, e))
+		return;
+	tir_error(k->t, op, E_IN_FLIGHT, "`%s` is %s while the product of line %u that %s it is in flight",
 		object_name(e->box.frag), write ? "written" : "read", line_of(k, e->mma->loc), e->result ? "writes" : "reads");
 	note_product(k, e);
 	diag_help(k->t->diags, "put a wgmma_wait between the two");

@@ -98,11 +98,29 @@ static Value *new_value(Tir *t, Type type)
 	return v;
 }
 
+void site_notes(Diags *d, const Site *site)
+{
+	enum { MOST = 4 };
+	for (int shown = 0; site && shown < MOST; site = site->caller, shown++)
+		diag_note(d, site->call, "in the expansion of '%s' here", site->fn);
+}
+
+void tir_error(const Tir *t, const Op *op, DiagCode code, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	const char *text = arena_vprintf(t->arena, fmt, ap);
+	va_end(ap);
+	diag_error(t->diags, op->loc, code, "%s", text);
+	site_notes(t->diags, op->site);
+}
+
 Op *tir_op(Tir *t, Opcode code, Loc loc, Type type, int nargs, Value *const *args)
 {
 	Op *op = ARENA_NEW(t->arena, Op);
 	op->code = code;
 	op->loc = loc;
+	op->site = t->site;
 	op->nargs = nargs;
 	if (nargs) {
 		op->args = ARENA_ARRAY(t->arena, Value *, nargs);

@@ -106,6 +106,9 @@ typedef struct Attr {
 typedef struct Op Op;
 typedef struct Region Region;
 
+/* The expanded call that an op comes from. */
+typedef struct Site { const struct Site *caller; const char *fn; Loc call; } Site;
+
 typedef struct Value {
 	unsigned id;      /* unique in the kernel; printed as %id */
 	Type type;
@@ -127,6 +130,7 @@ struct Op {
 	Region *parent;   /* NULL for kernels */
 	Opcode code;
 	Loc loc;
+	const Site *site; /* NULL: of no function */
 	Value *result;    /* or NULL */
 	int nargs;
 	Value **args;
@@ -139,9 +143,15 @@ typedef struct Tir {
 	Diags *diags;
 	Op *first, *last; /* kernels */
 	unsigned next_id;
+	const Site *site; /* of the ops that are made now */
 } Tir;
 
 Tir *tir_new(Arena *a, Diags *d);
+
+/* Notes in which calls: the last few. */
+void site_notes(Diags *d, const Site *site);
+/* An error at op, with these notes. */
+__attribute__((format(printf, 4, 5))) void tir_error(const Tir *t, const Op *op, DiagCode code, const char *fmt, ...);
 
 /* ---- building ---- */
 

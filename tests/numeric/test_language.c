@@ -253,6 +253,28 @@ static void test_counted(void **state)
 	run_close(r);
 }
 
+/* ---- fragments that differ from warp to warp ---- */
+
+static void test_offsets(void **state)
+{
+	TileRun *r = *state;
+	TestTensor x = square(r, TILERT_F32), low = vector(r, TILERT_F32, S), high = vector(r, TILERT_F32, S);
+	double want[S * S];
+	tensor_random(r, &x, -1, 1);
+	tensor_random(r, &low, -1, 1);
+	tensor_random(r, &high, -1, 1);
+	for (int k = 0; k < S * S; k++) {
+		int warp = k / S / 16, column = k % S;
+		want[k] = x.value[k] * (warp % 2 ? -3 : 2) + (warp < 2 ? low : high).value[column];
+	}
+	tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("low", &low), arg_tensor("high", &high) };
+	run_launch(r, "offsets", args, 3);
+	tensor_compare(&x, want, 1e-6, 1e-6);
+	tensor_free(&x);
+	tensor_free(&low);
+	tensor_free(&high);
+}
+
 /* ---- votes ---- */
 
 enum { THREADS = 288, TEAM = 128, WARP = 32 };
@@ -324,7 +346,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers), cmocka_unit_test(test_minima), cmocka_unit_test(test_jumps), cmocka_unit_test(test_told),
 		cmocka_unit_test(test_pairs), cmocka_unit_test(test_counted),
-		cmocka_unit_test(test_votes),
+		cmocka_unit_test(test_votes), cmocka_unit_test(test_offsets),
 	};
 	return cmocka_run_group_tests_name("language", tests, open_language, close_language);
 }
