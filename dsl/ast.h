@@ -37,7 +37,7 @@ typedef enum ExprKind {
 	EX_COND,   /* a ? b : c */
 	EX_CALL,   /* name(args), builtin or fn */
 	EX_CAST,   /* dtype(a) */
-	EX_TYPED_CALL, /* bitcast(type, args), ptx(type, args): name, dtype, args */
+	EX_TYPED_CALL, /* bitcast(type, args), ptx(type, args): name, dtype, args; b: of ptx, its value on the CPU device, or NULL */
 	EX_SUBSCRIPT,  /* a[subs], all the brackets of one chain */
 	EX_MEMBER,     /* a.name: .T, .warp, blockIdx.x */
 } ExprKind;

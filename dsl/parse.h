@@ -78,6 +78,7 @@ Expr *build_unary(Parse *p, UnaryOp op, Expr *a, Loc loc);
 Expr *build_binary(Parse *p, BinaryOp op, Expr *a, Expr *b, Loc loc);
 Expr *build_cond(Parse *p, Expr *a, Expr *b, Expr *c, Loc loc);
 Expr *build_call(Parse *p, const char *name, DType dtype, ExprList args, Loc loc);
+Expr *build_otherwise(Parse *p, Expr *call, Expr *otherwise); /* ptx(...) else otherwise */
 Expr *build_cast(Parse *p, DType dtype, Expr *a, Loc loc);
 Expr *build_subscript(Parse *p, Expr *a, SubList subs, Loc loc);
 Expr *build_member(Parse *p, Expr *a, const char *name, Loc loc);

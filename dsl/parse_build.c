@@ -1,6 +1,8 @@
 /* parse_build.c - makes the nodes of the syntax tree for the grammar's actions. */
 #include "dsl/parse.h"
 
+#include <string.h>
+
 /* The parser's expressions know their depth, which bounds the recursion of every later pass. */
 typedef struct DeepExpr {
 	Expr expr;
@@ -75,6 +77,14 @@ Expr *build_call(Parse *p, const char *name, DType dtype, ExprList args, Loc loc
 	e->dtype = dtype;
 	e->args = args.head;
 	return set_depth(p, e, args.depth);
+}
+
+Expr *build_otherwise(Parse *p, Expr *call, Expr *otherwise)
+{
+	if (strcmp(call->name, "ptx"))
+		parse_error(p, call->loc, "only ptx(...) has an `else`, its value on the CPU device");
+	call->b = otherwise;
+	return set_depth(p, call, max_depth(depth_of(call), depth_of(otherwise)));
 }
 
 Expr *build_cast(Parse *p, DType dtype, Expr *a, Loc loc)

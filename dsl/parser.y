@@ -569,6 +569,8 @@ primary
   | name '(' DTYPE ')'          { $$ = build_call(p, $1, $3, (ExprList){ 0 }, @$); }
   | name '(' DTYPE ',' exprs ')'
                                 { $$ = build_call(p, $1, $3, $5, @$); }
+  | name '(' DTYPE ',' exprs ')' ELSE primary
+                                { $$ = build_otherwise(p, build_call(p, $1, $3, $5, @$), $8); }
   | DTYPE '(' expr ')'          { $$ = build_cast(p, $1, $3, @$); }
   | '(' expr ')'                { $$ = $2; }
   ;

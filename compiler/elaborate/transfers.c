@@ -414,13 +414,23 @@ Ev bi_trap(Elab *E, const Call *c)
 
 Ev bi_ptx(Elab *E, const Call *c)
 {
-	Value **args = ARENA_ARRAY(E->a, Value *, c->n);
+	Value **args = ARENA_ARRAY(E->a, Value *, c->n + 1);
+	const Expr *otherwise = c->e->b;
+	int n = 0;
 	if (!unmasked(E, c))
 		return ev_error();
 	for (int k = 1; k < c->n; k++)
-		args[k - 1] = ev_value(E, c->loc[k], c->arg[k]);
-	Op *op = emit_op(E, OP_PTX, c->e->loc, type_scalar(c->e->dtype), c->n - 1, args);
+		args[n++] = ev_value(E, c->loc[k], c->arg[k]);
+	if (otherwise) {
+		Ev x = ev_cast(E, otherwise->loc, eval_scalar(E, otherwise, "the value on the CPU device"), c->e->dtype);
+		if (x.kind == EV_ERROR)
+			return x;
+		args[n++] = ev_value(E, otherwise->loc, x);
+	}
+	Op *op = emit_op(E, OP_PTX, c->e->loc, type_scalar(c->e->dtype), n, args);
 	attr_set_text(E->t, op, "text", c->arg[0].text);
+	if (otherwise)
+		attr_set_int(E->t, op, "otherwise", 1);
 	return ev_of(op->result);
 }
 

@@ -200,6 +200,7 @@ void lower_vote(Lower *L, const Op *op);
 bool checks_asserts(const Lower *L);                  /* on a GPU only with -g */
 V lower_ptx(Lower *L, const Op *op, V *args); /* NULL without a result */
 void lower_region(Lower *L, const Region *r);
+V lower_ptx(Lower *L, const Op *op, V *args); /* NULL: no result */
 void lower_print(Lower *L, const Op *op, V *args);
 void lower_assert(Lower *L, const Op *op, V holds);
 /* A form of the op that has no code here, which the passes before should not have let through. */

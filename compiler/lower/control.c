@@ -203,23 +203,27 @@ static char constraint(DType d) { return dtype_is_float(d) ? 'f' : dtype_bits(d)
 
 V lower_ptx(Lower *L, const Op *op, V *args)
 {
+	bool otherwise = attr_int(op, "otherwise", 0);
+	int n = op->nargs - otherwise;
+	if (L->ops->cpu && otherwise)
+		return args[n];
 	if (L->ops->cpu) {
-		L->ops->fail(L, "ptx() has no meaning on the CPU device");
+		L->ops->fail(L, "ptx() without `else` has no meaning on the CPU device");
 		return op->result ? LLVMGetUndef(type_of(L, op->result->type.dtype)) : NULL;
 	}
-	char *cons = ARENA_ARRAY(L->arena, char, 2 * op->nargs + 16), *at = cons;
-	T *types = ARENA_ARRAY(L->arena, T, op->nargs + 1);
+	char *cons = ARENA_ARRAY(L->arena, char, 2 * n + 16), *at = cons;
+	T *types = ARENA_ARRAY(L->arena, T, n + 1);
 	if (op->result)
 		at += sprintf(at, "=%c,", constraint(op->result->type.dtype));
-	for (int i = 0; i < op->nargs; i++) {
+	for (int i = 0; i < n; i++) {
 		types[i] = LLVMTypeOf(args[i]);
 		at += sprintf(at, "%c,", constraint(op->args[i]->type.dtype));
 	}
 	strcpy(at, "~{memory}");
 	const char *text = attr_text(op, "text", "");
-	T ft = LLVMFunctionType(op->result ? type_of(L, op->result->type.dtype) : L->void_t, types, (unsigned)op->nargs, 0);
+	T ft = LLVMFunctionType(op->result ? type_of(L, op->result->type.dtype) : L->void_t, types, (unsigned)n, 0);
 	V fn = LLVMGetInlineAsm(ft, text, strlen(text), cons, strlen(cons), 1, 0, LLVMInlineAsmDialectATT, 0);
-	return LLVMBuildCall2(L->b, ft, fn, args, (unsigned)op->nargs, "");
+	return LLVMBuildCall2(L->b, ft, fn, args, (unsigned)n, "");
 }
 
 static void lower_ptx_op(Lower *L, const Op *op)

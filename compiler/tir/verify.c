@@ -638,6 +638,8 @@ static void check_debug(Verifier *v, const Op *op)
 		need_kind(v, op, i, TY_SCALAR);
 	if (op->code == OP_ASSERT)
 		need_scalar(v, op, 0, DT_BOOL);
+	if (attr_int(op, "otherwise", 0) && (!op->result || !op->nargs || !type_equal(op->args[op->nargs - 1]->type, op->result->type)))
+		bad(v, op, "the value on the CPU device is not of the result's type");
 }
 
 static void check_op(Verifier *v, const Op *op)

@@ -275,6 +275,28 @@ static void test_offsets(void **state)
 	tensor_free(&high);
 }
 
+/* ---- inline PTX ---- */
+
+static void test_both_devices(void **state)
+{
+	TileRun *r = *state;
+	TestTensor x = vector(r, TILERT_U32, S), y = vector(r, TILERT_U32, S), z = vector(r, TILERT_F32, S);
+	double bits[S], rest[S];
+	for (int k = 0; k < S; k++) {
+		x.value[k] = 1 + (uint32_t)k * 2654435761U % 4294967291U;
+		bits[k] = 1 + floor(log2(x.value[k]));
+		rest[k] = fmod(x.value[k], 1000);
+	}
+	tensor_upload(&x);
+	tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("y", &y), arg_tensor("z", &z) };
+	run_launch(r, "both_devices", args, 3);
+	tensor_compare(&y, bits, 0, 0);
+	tensor_compare(&z, rest, 0, 0);
+	tensor_free(&x);
+	tensor_free(&y);
+	tensor_free(&z);
+}
+
 /* ---- votes ---- */
 
 enum { THREADS = 288, TEAM = 128, WARP = 32 };
@@ -347,6 +369,7 @@ int main(void)
 		cmocka_unit_test(test_numbers), cmocka_unit_test(test_minima), cmocka_unit_test(test_jumps), cmocka_unit_test(test_told),
 		cmocka_unit_test(test_pairs), cmocka_unit_test(test_counted),
 		cmocka_unit_test(test_votes), cmocka_unit_test(test_offsets),
+		cmocka_unit_test(test_both_devices),
 	};
 	return cmocka_run_group_tests_name("language", tests, open_language, close_language);
 }

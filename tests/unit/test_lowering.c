@@ -101,7 +101,8 @@ static const char *const programs[] = {
 	"}\n",
 	"kernel e(inout f32 y[64], i32 n) grid (1) threads (64) {\n"
 	"	mbarrier m[2][ring 2] count(1); role A warp(0..1) { arrive(m[n % 2][0]); wait(m[n % 2][0]); y[0] = 1.0;\n"
-	"	bool some = false; parallel (i < 64) some |= y[i] > 0; if (any(some) && all(some, warp)) y[1] = inf; }\n"
+	"	bool some = false; parallel (i < 64) some |= y[i] > 0; if (any(some) && all(some, warp)) y[1] = inf;\n"
+	"	if (n == 77) parallel (i < 64) { trap(); y[i] = ptx(f32, \"mov.f32 $0, $1;\", y[i]) else (y[0] + f32(clock())); } }\n"
 	"}\n",
 };
 
