@@ -359,7 +359,7 @@ Ev element_atomic(Elab *E, Loc loc, const View *v, Ev x, const char *rmw, bool w
 	if (!convertible(E, loc, v, x) || !check_writable(E, loc, v))
 		return ev_error();
 	if (v->dtype == DT_BOOL) {
-		elab_error(E, loc, E_TYPE, "atomic_%s of bool: '%s' is to be of numbers", rmw, tile_name(v));
+		elab_error(E, loc, E_TYPE, "atomic_%s of '%s', whose elements are bool", rmw, tile_name(v));
 		return ev_error();
 	}
 	args[0] = ev_value(E, loc, ev_cast(E, loc, x, v->dtype));

@@ -419,6 +419,11 @@ Ev bi_ptx(Elab *E, const Call *c)
 	int n = 0;
 	if (!unmasked(E, c))
 		return ev_error();
+	const char *why = ptx_text_error(E->a, c->arg[0].text, c->n);
+	if (why) {
+		elab_error(E, c->loc[0], E_CALL, "%s", why);
+		return ev_error();
+	}
 	for (int k = 1; k < c->n; k++)
 		args[n++] = ev_value(E, c->loc[k], c->arg[k]);
 	if (otherwise) {

@@ -566,17 +566,6 @@ static void emit_assert(Batch *x, const Op *op)
 		lower_assert(x->L, op, element(x, op->args[0], r));
 }
 
-static void emit_ptx(Batch *x, const Op *op)
-{
-	Vec *e = result_vec(x, op->result);
-	for (int r = 0; r < x->n; r++) {
-		V *args = ARENA_ARRAY(x->L->arena, V, op->nargs + 1);
-		for (int i = 0; i < op->nargs; i++)
-			args[i] = element(x, op->args[i], r);
-		e->s[r] = lower_ptx(x->L, op, args);
-	}
-}
-
 /* A bool outside the loop takes this thread's elements. */
 static void emit_combine(Batch *x, const Op *op)
 {
@@ -611,8 +600,6 @@ static void emit_batch(Batch *x)
 		case OP_PTX: emit_ptx(x, op); break;
 		case OP_GET: lower_var(L, op); break;
 		case OP_SET: emit_combine(x, op); break;
-		case OP_PTX: emit_ptx(x, op); break;
-		case OP_TRAP: L->ops->fail(L, "trap"); break;
 		case OP_VIEW: break;
 		default: emit_scalar(x, op); break;
 		}
