@@ -60,7 +60,7 @@ void team_sync(Lower *L)
 	if (L->team.warps == 1)
 		L->ops->syncwarp(L);
 	else
-		L->ops->bar_sync(L, L->team.sync_id ? L->team.sync_id : const_i32(L, 0), (unsigned)(32 * L->team.warps));
+		L->ops->bar_sync(L, L->team.sync_id ? L->team.sync_id : const_i32(L, 0), (unsigned)(32 * L->team.warps), NULL);
 }
 
 static void lower_arrive(Lower *L, const Op *op)
@@ -105,6 +105,7 @@ static void lower_wait(Lower *L, const Op *op)
 static V view_address(Lower *L, const TileRef *r, int extra_col)
 {
 	V index[TIR_MAX_RANK];
+	check_view(L, r);
 	view_origin(L, r, index);
 	if (extra_col)
 		index[r->object_rank - 1] = build_add(L, index[r->object_rank - 1], const_i32(L, extra_col));
@@ -209,6 +210,7 @@ static V global_view_address(Lower *L, const TileRef *g)
 {
 	V index[TIR_MAX_RANK];
 	DType types[TIR_MAX_RANK];
+	check_view(L, g);
 	view_origin(L, g, index);
 	for (int d = 0; d < g->object_rank; d++)
 		types[d] = g->start[d] ? DT_I64 : DT_I32;
@@ -251,7 +253,7 @@ static void lower_sync(Lower *L, const Op *op)
 	if (op->args[0]->def != bar)
 		id = build_add(L, id, element_number(L, op->args[0]));
 	unsigned threads = (unsigned)attr_int(bar, "threads", 0);
-	op->code == OP_SYNC ? L->ops->bar_sync(L, id, threads) : L->ops->bar_arrive(L, id, threads);
+	op->code == OP_SYNC ? L->ops->bar_sync(L, id, threads, bar) : L->ops->bar_arrive(L, id, threads, bar);
 }
 
 void lower_async(Lower *L, const Op *op)

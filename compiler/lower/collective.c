@@ -50,6 +50,26 @@ static V scratch_word(Lower *L, V index)
 	return LLVMBuildGEP2(L->b, L->i8, L->shared, &off, 1, "");
 }
 
+/* Threads with copies of a fragment of layout l write the same, and so do those of a block of positions from `origin` (NULL: none) on: the
+ * CPU device is told of the first. */
+static void put_scratch(Lower *L, const Layout *l, V origin, int block, V index, V v)
+{
+	V at = scratch_word(L, index), bytes = const_i32(L, 4), none = const_i32(L, 0), first = L->ops->cpu ? first_copy(L, l) : NULL;
+	if (first)
+		bytes = LLVMBuildSelect(L->b, first, bytes, none, "");
+	if (origin && L->ops->cpu)
+		bytes = LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, LLVMIntEQ, LLVMBuildURem(L->b, origin, const_i32(L, block), ""), none, ""), bytes, none, "");
+	L->ops->shared_written(L, at, bytes);
+	LLVMBuildStore(L->b, v, at);
+}
+
+static V get_scratch(Lower *L, V index)
+{
+	V at = scratch_word(L, index);
+	L->ops->shared_read(L, at, const_i32(L, 4));
+	return LLVMBuildLoad2(L->b, L->f32, at, "");
+}
+
 /* ---- reductions ---- */
 
 /* A warp's number among those along an axis, from the bits of the warp that move along it. */
@@ -87,12 +107,11 @@ static void reduce_across_warps(Lower *L, const Layout *l, int axis, const Layou
 	V at = thread_position(L, result, 0), mine = build_mul_const(L, number_along(L, bits), extent);
 	team_sync(L); /* the scratch has been read */
 	for (int r = 0; r < result->nregs; r++)
-		LLVMBuildStore(L->b, part[r], scratch_word(L, build_add(L, mine, build_add(L, at, const_i32(L, result->reg[r].row)))));
+		put_scratch(L, l, NULL, 1, build_add(L, mine, build_add(L, at, const_i32(L, result->reg[r].row))), part[r]);
 	team_sync(L);
 	for (int r = 0; r < result->nregs; r++)
 		for (int w = 0; w < warps; w++) {
-			V word = scratch_word(L, build_add(L, at, const_i32(L, w * extent + result->reg[r].row)));
-			V v = LLVMBuildLoad2(L->b, L->f32, word, "");
+			V v = get_scratch(L, build_add(L, at, const_i32(L, w * extent + result->reg[r].row)));
 			part[r] = w ? f(L, part[r], v) : v;
 		}
 }
@@ -174,14 +193,14 @@ static void scan_lane(Lower *L, Scan *s, const Level *v, int leader)
 static void scan_warps(Lower *L, Scan *s, const Level *v)
 {
 	int lines = extent_along(s->l, 1 - s->axis);
-	V position = LLVMBuildUDiv(L->b, thread_position(L, s->l, s->axis), const_i32(L, v->unit), "");
+	V origin = thread_position(L, s->l, s->axis), position = LLVMBuildUDiv(L->b, origin, const_i32(L, v->unit), "");
 	V digit = LLVMBuildAnd(L->b, position, const_i32(L, v->radix - 1), ""), line = thread_position(L, s->l, 1 - s->axis);
 	V row = build_mul_const(L, position, lines), first = build_mul_const(L, LLVMBuildSub(L->b, position, digit, ""), lines);
 	team_sync(L); /* the scratch has been read */
 	for (int r = 0; r < s->l->nregs; r++)
 		if (is_leader(s, r, v->unit)) {
 			V own = const_i32(L, position_of(s, r) / v->unit * lines + line_of(s, r));
-			LLVMBuildStore(L->b, s->total[r], scratch_word(L, build_add(L, build_add(L, row, line), own)));
+			put_scratch(L, s->l, origin, v->unit, build_add(L, build_add(L, row, line), own), s->total[r]);
 		}
 	team_sync(L);
 	for (int r = 0; r < s->l->nregs; r++) {
@@ -192,7 +211,7 @@ static void scan_warps(Lower *L, Scan *s, const Level *v)
 		for (int i = 0; i < v->radix; i++) {
 			int w = s->reverse ? v->radix - 1 - i : i;
 			V own = const_i32(L, (position_of(s, r) / v->unit + w) * lines + line_of(s, r));
-			V t = LLVMBuildLoad2(L->b, L->f32, scratch_word(L, build_add(L, build_add(L, first, line), own)), "");
+			V t = get_scratch(L, build_add(L, build_add(L, first, line), own));
 			V earlier = LLVMBuildICmp(L->b, s->reverse ? LLVMIntULT : LLVMIntUGT, digit, const_i32(L, w), "");
 			V term = LLVMBuildSelect(L->b, earlier, t, identity, "");
 			before = combine(L, s, before, term);

@@ -22,6 +22,8 @@ typedef struct Wgmma {
 	bool accumulate, negate, a_mn, b_mn;
 } Wgmma;
 
+typedef struct Storage Storage;
+
 /* Machine operations; one table per target.  Shared addresses are pointers in address space 3 (sm_90a) or plain (cpu). */
 typedef struct TargetOps {
 	bool cpu;
@@ -39,8 +41,10 @@ typedef struct TargetOps {
 	V (*shift)(Lower *, LLVMOpcode how, V, V count); /* of 32 or 64 bits; any count: it shifts by the width at most */
 	void (*enter_role)(Lower *, const char *name, V instance);
 	void (*setmaxnreg)(Lower *, int count, bool increase);
-	void (*shared_written)(Lower *, V pointer, unsigned bytes);
-	void (*mbar_init)(Lower *, V bar, unsigned count);
+	void (*shared_read)(Lower *, V pointer, V bytes); /* these three: for the CPU device's checks */
+	void (*shared_written)(Lower *, V pointer, V bytes);
+	void (*shared_atomic)(Lower *, V pointer, V bytes);
+	void (*mbar_init)(Lower *, V bar, const Op *object, int slot);
 	void (*mbar_init_done)(Lower *);
 	void (*mbar_arrive)(Lower *, V bar, V bytes /* or NULL */);
 	void (*mbar_arrive_at)(Lower *, V bar, V rank); /* the same barrier of another CTA of the cluster */
@@ -56,8 +60,8 @@ typedef struct TargetOps {
 	void (*cp_async_commit)(Lower *);
 	void (*cp_async_wait)(Lower *, int n);
 	void (*fence_async)(Lower *);
-	void (*bar_sync)(Lower *, V id, unsigned threads);
-	void (*bar_arrive)(Lower *, V id, unsigned threads);
+	void (*bar_sync)(Lower *, V id, unsigned threads, const Op *object /* or NULL */);
+	void (*bar_arrive)(Lower *, V id, unsigned threads, const Op *object);
 	void (*syncwarp)(Lower *);
 	V (*one_lane)(Lower *); /* i1: true in one lane of a converged warp */
 	V (*shfl)(Lower *, V i32_value, int mode, V lane); /* 0 idx, 1 up, 2 down, 3 bfly */
@@ -74,19 +78,23 @@ typedef struct TargetOps {
 	void (*cluster_sync)(Lower *);
 	V (*clock)(Lower *);                   /* of the SM, i64 */
 	V (*timer)(Lower *);                   /* nanoseconds, the same for all SMs, i64 */
+	void (*poll)(Lower *); /* in every turn of a loop; or NULL */
 	void (*print)(Lower *, const char *format, int n, V *args, const DType *types);
 	void (*fail)(Lower *, const char *text);
+	/* of the indices in s->bounds those of dimensions `look`, bits; the last of these goes on for `more`; where mask (NULL: always) holds */
+	void (*check_bounds)(Lower *, const Storage *s, unsigned look, V more, V mask);
 } TargetOps;
 extern const TargetOps target_nvptx, target_cpu;
 
 /* Storage of an object while its kernel is emitted. */
-typedef struct Storage {
+struct Storage {
 	const Op *object;
 	V pointer;             /* frag, var: alloca; tensor: base; shared, mbarrier: base of stage 0 */
 	const Layout *layout;  /* frag */
 	bool packed;           /* frag: <2 x T> registers */
 	V *extent, *stride;    /* tensor */
-} Storage;
+	V bounds;              /* cpu: tensor, shared: where indices are put to be checked, and the extents */
+};
 
 /* Who executes: a role instance or the whole CTA. */
 typedef struct Team {
@@ -175,6 +183,12 @@ V barrier_address(Lower *L, const Op *bar, V slot);
 /* Start of a shared view: the indices of its first element. */
 void view_origin(Lower *L, const TileRef *r, V *index);
 
+/* check.c: code for the CPU device; none for the GPU */
+void declare_bounds(Lower *L, Storage *s); /* of a tensor or shared tile */
+/* An element, and `more` (i64, NULL: 0) behind it in the last dimension; where mask (NULL: always) holds. */
+void check_index(Lower *L, const Op *object, V *index, const DType *types, V more, V mask);
+void check_view(Lower *L, const TileRef *r);
+
 /* elements.c */
 void lower_parallel(Lower *L, const Op *op);
 void lower_element_op(Lower *L, const Op *op);        /* load, store, atomic outside parallel */
@@ -204,6 +218,12 @@ void debug_begin_module(Lower *L);
 void debug_begin_kernel(Lower *L);
 void debug_location(Lower *L, Loc loc);
 void debug_end_module(Lower *L);
+/* A block of the source, in which variables are; returned: what to leave it with. */
+LLVMMetadataRef debug_enter(Lower *L, Loc loc);
+void debug_leave(Lower *L, LLVMMetadataRef before);
+/* Tells debuggers of a variable in memory, of a named scalar. */
+void debug_variable(Lower *L, const char *name, DType d, V pointer, Loc loc);
+void debug_value(Lower *L, const Value *value, V v, Loc loc);
 
 __attribute__((format(printf, 3, 4))) void lower_error(Lower *L, Loc loc, const char *fmt, ...);
 

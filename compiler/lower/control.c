@@ -21,6 +21,14 @@ static void keep_rolled(Lower *L, V branch)
 	LLVMSetMetadata(branch, kind, LLVMMetadataAsValue(L->cx, node));
 }
 
+static void poll(Lower *L, const Op *loop)
+{
+	if (!L->ops->poll)
+		return;
+	debug_location(L, loop->loc);
+	L->ops->poll(L);
+}
+
 static void lower_for(Lower *L, const Op *op)
 {
 	Value *arg = op->regions[0]->args[0];
@@ -30,7 +38,11 @@ static void lower_for(Lower *L, const Op *op)
 	LLVMPositionBuilderAtEnd(L->b, body);
 	V i = LLVMBuildPhi(L->b, LLVMTypeOf(lo), "i");
 	L->value[arg->id] = i;
+	LLVMMetadataRef outer = debug_enter(L, op->loc);
+	debug_value(L, arg, i, op->loc);
 	lower_region(L, op->regions[0]);
+	debug_leave(L, outer);
+	poll(L, op);
 	V next = LLVMBuildNSWAdd(L->b, i, step, "");
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(L->b);
 	keep_rolled(L, LLVMBuildCondBr(L->b, LLVMBuildICmp(L->b, LLVMIntSLT, next, hi, ""), body, done));
@@ -48,6 +60,7 @@ static void lower_while(Lower *L, const Op *op)
 	LLVMBuildCondBr(L->b, c, body, done);
 	LLVMPositionBuilderAtEnd(L->b, body);
 	lower_region(L, op->regions[1]);
+	poll(L, op);
 	keep_rolled(L, LLVMBuildBr(L->b, head));
 	LLVMPositionBuilderAtEnd(L->b, done);
 }
@@ -101,7 +114,11 @@ static void lower_role(Lower *L, const Op *op)
 	if (op->regions[0]->nargs > 0)
 		L->value[op->regions[0]->args[0]->id] = t->instance;
 	L->ops->enter_role(L, attr_text(op, "name", "role"), t->instance);
+	LLVMMetadataRef outer = debug_enter(L, op->loc);
+	if (op->regions[0]->nargs > 0)
+		debug_value(L, op->regions[0]->args[0], t->instance, op->loc);
 	lower_region(L, op->regions[0]);
+	debug_leave(L, outer);
 	L->team = saved;
 }
 
@@ -244,6 +261,8 @@ static void lower_stamp(Lower *L, const Op *op)
 	V exists = LLVMBuildICmp(L->b, LLVMIntULT, point, s->extent[2], "");
 	Guard g = guard_begin(L, LLVMBuildAnd(L->b, LLVMBuildAnd(L->b, given, first, ""), exists, ""));
 	V index[] = { linear_block(L), L->cta_warp, point, NULL }, times[] = { L->ops->clock(L), L->ops->timer(L) };
+	index[3] = const_i32(L, 0);
+	check_index(L, trace, index, types, const_i64(L, 1), NULL);
 	for (int k = 0; k < 2; k++) {
 		index[3] = const_i32(L, k);
 		LLVMBuildStore(L->b, times[k], global_address(L, trace, index, types));
@@ -283,6 +302,8 @@ static void lower_op(Lower *L, const Op *op)
 		else
 			lower_async(L, op);
 	}
+	if (op->result && op->result->type.kind == TY_SCALAR)
+		debug_value(L, op->result, value_of(L, op->result), op->loc);
 }
 
 void lower_region(Lower *L, const Region *r)

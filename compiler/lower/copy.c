@@ -310,6 +310,7 @@ static void matrix_step(Lower *L, const TileRef *mem, const TileRef *f, const V 
 	V col = mem->trans ? build_add(L, x->row, m1) : build_add(L, x->col, m2);
 	index[R - 2] = build_add(L, origin[R - 2], row);
 	index[R - 1] = build_add(L, origin[R - 1], col);
+	check_index(L, mem->object, index, NULL, const_i64(L, 7), NULL);
 	V at = shared_address(L, mem->object, index);
 	if (load)
 		L->ops->ldmatrix(L, at, x->count, mem->trans, w);
@@ -323,7 +324,6 @@ static void matrix_step(Lower *L, const TileRef *mem, const TileRef *f, const V 
 	if (load)
 		return;
 	L->ops->stmatrix(L, at, x->count, mem->trans, w);
-	L->ops->shared_written(L, at, 16);
 }
 
 /* Rows of the fragment's slices, as far as they are in the view: a warp has 16 of each. */
@@ -501,18 +501,28 @@ void lower_cp_async(Lower *L, const Op *op)
 		lower_error(L, op->loc, "cp_async: %s", why);
 		return;
 	}
-	V row, col, source[TIR_MAX_RANK], target[TIR_MAX_RANK];
+	V row, col, source[TIR_MAX_RANK], target[TIR_MAX_RANK], alone = first_copy(L, l);
+	Guard once = { 0 };
+	if (alone)
+		once = guard_begin(L, alone);
 	layout_base(L, l, L->team.lane, L->team.warp, &row, &col);
 	for (int r = 0; r < l->nregs; r += bytes / elem) {
 		V i = build_add(L, row, const_i32(L, l->reg[r].row)), j = build_add(L, col, const_i32(L, l->reg[r].col));
 		element_index(L, &g, i, j, source);
 		element_index(L, &s, i, j, target);
-		V valid = const_i32(L, bytes), from = global_address(L, g.object, source, wide);
-		if (op->nargs > 2) {
+		V valid = const_i32(L, bytes), from = global_address(L, g.object, source, wide), more = const_i64(L, bytes / elem - 1);
+		check_index(L, s.object, target, NULL, more, NULL);
+		if (op->nargs <= 2)
+			check_index(L, g.object, source, wide, more, NULL);
+		else {
 			V in = below_limit(L, &g, source, op->args[2]);
 			valid = LLVMBuildSelect(L->b, in, limited_bytes(L, &g, source, op->args[2], bytes), const_i32(L, 0), "");
+			more = LLVMBuildUDiv(L->b, LLVMBuildZExt(L->b, valid, L->i64, ""), const_i64(L, elem), "");
+			check_index(L, g.object, source, wide, LLVMBuildSub(L->b, more, const_i64(L, 1), ""), in);
 			from = LLVMBuildSelect(L->b, in, from, storage_of(L, g.object)->pointer, "");
 		}
 		L->ops->cp_async(L, shared_address(L, s.object, target), from, (unsigned)bytes, valid);
 	}
+	if (alone)
+		guard_end(L, once);
 }

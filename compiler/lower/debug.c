@@ -65,6 +65,55 @@ void debug_location(Lower *L, Loc loc)
 	LLVMSetCurrentDebugLocation2(L->b, LLVMDIBuilderCreateDebugLocation(L->cx, line, col, scope, NULL));
 }
 
+/* ---- variables, for debuggers: of the CPU device's unoptimised code ---- */
+
+static bool has_variables(const Lower *L) { return L->ops->cpu && L->options->debug; }
+
+LLVMMetadataRef debug_enter(Lower *L, Loc loc)
+{
+	LLVMMetadataRef before = L->debug->scope;
+	unsigned line = 0, col = 0;
+	if (has_variables(L) && loc.source) {
+		diags_linecol(L->diags, loc, &line, &col);
+		L->debug->scope = LLVMDIBuilderCreateLexicalBlock(L->debug->builder, before, file_of(L, loc.source), line, col);
+	}
+	return before;
+}
+
+void debug_leave(Lower *L, LLVMMetadataRef before) { L->debug->scope = before; }
+
+static LLVMMetadataRef type_for_debugger(Lower *L, DType d)
+{
+	enum { BOOLEAN = 2, FLOAT = 4, SIGNED = 5, UNSIGNED = 7 }; /* DW_ATE_* */
+	const char *name = dtype_name(d);
+	/* bf16 is shown as its bits: debuggers know no such type */
+	unsigned encoding = d == DT_BOOL ? BOOLEAN : dtype_is_float(d) && d != DT_BF16 ? FLOAT : dtype_is_signed(d) ? SIGNED : UNSIGNED;
+	return LLVMDIBuilderCreateBasicType(L->debug->builder, name, strlen(name), 8 * (uint64_t)dtype_bytes(d), encoding, 0);
+}
+
+void debug_variable(Lower *L, const char *name, DType d, V pointer, Loc loc)
+{
+	DebugInfo *x = L->debug;
+	unsigned line = 0, col = 0;
+	if (!has_variables(L) || !name || !loc.source)
+		return;
+	diags_linecol(L->diags, loc, &line, &col);
+	LLVMMetadataRef v = LLVMDIBuilderCreateAutoVariable(x->builder, x->scope, name, strlen(name), file_of(L, loc.source), line, type_for_debugger(L, d),
+	                                                    1, 0, 0);
+	LLVMMetadataRef where = LLVMDIBuilderCreateDebugLocation(L->cx, line, col, x->scope, NULL);
+	LLVMDIBuilderInsertDeclareRecordAtEnd(x->builder, pointer, v, LLVMDIBuilderCreateExpression(x->builder, NULL, 0), where, LLVMGetInsertBlock(L->b));
+}
+
+void debug_value(Lower *L, const Value *value, V v, Loc loc)
+{
+	DType d = value->type.dtype;
+	if (!has_variables(L) || !value->name || value->type.kind != TY_SCALAR || !v)
+		return;
+	V at = entry_alloca(L, d == DT_BOOL ? L->i8 : type_of(L, d), value->name);
+	LLVMBuildStore(L->b, d == DT_BOOL ? LLVMBuildZExt(L->b, v, L->i8, "") : v, at);
+	debug_variable(L, value->name, d, at, loc);
+}
+
 void debug_end_module(Lower *L)
 {
 	LLVMDIBuilderFinalize(L->debug->builder);

@@ -145,12 +145,6 @@ static Access access_of(Lower *L, const Op *op)
 	return a;
 }
 
-static void store_note(Lower *L, const Access *a, V address, unsigned bytes)
-{
-	if (a->space == TY_SHARED)
-		L->ops->shared_written(L, address, bytes);
-}
-
 static int frag_reg(Batch *x, const Access *a, int r)
 {
 	Lower *L = x->L;
@@ -304,22 +298,47 @@ static int run_length(Batch *x, const Access *a, int r)
 	return n;
 }
 
-static V access_address(Batch *x, const Access *a, int r)
+static void access_index(Batch *x, const Access *a, int r, V *index, DType *types)
 {
-	V index[TIR_MAX_RANK];
-	DType types[TIR_MAX_RANK];
 	for (int d = 0; d < a->rank; d++) {
 		const Value *v = a->op->args[a->first_index + d];
 		index[d] = element(x, v, r);
 		types[d] = v->type.dtype;
+	}
+}
+
+static V access_address(Batch *x, const Access *a, int r)
+{
+	V index[TIR_MAX_RANK];
+	DType types[TIR_MAX_RANK];
+	access_index(x, a, r, index, types);
+	for (int d = 0; d < a->rank; d++)
 		if (a->space == TY_SHARED && dtype_bits(types[d]) == 64)
 			index[d] = LLVMBuildTrunc(x->L->b, index[d], x->L->i32, "");
-	}
 	return a->space == TY_SHARED ? shared_address(x->L, a->object, index) : global_address(x->L, a->object, index, types);
 }
 
 /* Neighbouring registers that one access moves. */
 typedef struct Run { int first, n; V at, value; } Run;
+
+static void check_run(Batch *x, const Access *a, const Run *run, V mask)
+{
+	V index[TIR_MAX_RANK];
+	DType types[TIR_MAX_RANK];
+	if (!x->L->ops->cpu)
+		return;
+	access_index(x, a, run->first, index, types);
+	check_index(x->L, a->object, index, types, run->n > 1 ? const_i64(x->L, run->n - 1) : NULL, mask);
+}
+
+/* Tells the CPU device of an access to shared memory that is made where mask (NULL: always) holds. */
+static void note(Lower *L, const Access *a, void (*how)(Lower *, V, V), V at, int n, V mask)
+{
+	if (a->space != TY_SHARED || !L->ops->cpu)
+		return;
+	V bytes = const_i32(L, dtype_bytes(a->dtype) * (unsigned)n);
+	how(L, at, mask ? LLVMBuildSelect(L->b, mask, bytes, const_i32(L, 0), "") : bytes);
+}
 
 /* The accesses of the registers from r on that have one mask; gives their number and moves r behind them. */
 static int find_runs(Batch *x, const Access *a, int *r, Run *runs)
@@ -362,12 +381,15 @@ static void load_run(Lower *L, const Access *a, Run *run)
 }
 
 /* Loads where the mask holds, else zero. */
-static void load_masked(Lower *L, const Access *a, V mask, Run *runs, int count)
+static void load_masked(Batch *x, const Access *a, V mask, Run *runs, int count)
 {
+	Lower *L = x->L;
 	LLVMBasicBlockRef from[2] = { LLVMGetInsertBlock(L->b), NULL };
 	Guard g = guard_begin(L, mask);
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < count; i++) {
+		check_run(x, a, &runs[i], NULL);
 		load_run(L, a, &runs[i]);
+	}
 	from[1] = LLVMGetInsertBlock(L->b);
 	guard_end(L, g);
 	for (int i = 0; i < count; i++) {
@@ -405,9 +427,11 @@ static void emit_memory_load(Batch *x, const Access *a)
 		}
 		V mask = a->mask ? element(x, a->mask, first) : NULL;
 		if (mask && a->space == TY_TENSOR) {
-			load_masked(x->L, a, mask, runs, count);
+			load_masked(x, a, mask, runs, count);
 		} else {
 			for (int i = 0; i < count; i++) {
+				check_run(x, a, &runs[i], mask);
+				note(x->L, a, x->L->ops->shared_read, runs[i].at, runs[i].n, mask);
 				if (mask) /* no branch: equal loads are still one */
 					runs[i].at = LLVMBuildSelect(x->L->b, mask, runs[i].at, readable(x->L, a), "");
 				load_run(x->L, a, &runs[i]);
@@ -469,6 +493,8 @@ static void emit_atomic(Batch *x, const Access *a)
 	Vec *e = a->op->result ? result_vec(x, a->op->result) : NULL;
 	for (int r = 0; r < x->n; r++) {
 		V slot = NULL, v = element(x, a->op->args[0], r), at = access_address(x, a, r), mask = write_mask(x, a->mask, r);
+		check_run(x, a, &(Run){ .first = r, .n = 1 }, mask);
+		note(L, a, L->ops->shared_atomic, at, 1, mask);
 		if (!mask) {
 			V old = atomic(L, a, at, v);
 			if (e)
@@ -500,9 +526,9 @@ static void emit_memory_store(Batch *x, const Access *a)
 		if (mask)
 			g = guard_begin(L, mask);
 		for (int i = 0; i < count; i++) {
-			unsigned bytes = dtype_bytes(a->dtype) * (unsigned)runs[i].n;
-			LLVMSetAlignment(LLVMBuildStore(L->b, runs[i].value, runs[i].at), bytes);
-			store_note(L, a, runs[i].at, bytes);
+			check_run(x, a, &runs[i], NULL);
+			note(L, a, L->ops->shared_written, runs[i].at, runs[i].n, NULL);
+			LLVMSetAlignment(LLVMBuildStore(L->b, runs[i].value, runs[i].at), dtype_bytes(a->dtype) * (unsigned)runs[i].n);
 		}
 		if (mask)
 			guard_end(L, g);
@@ -587,8 +613,7 @@ static void number_values(Batch *x)
 	x->vec = ARENA_ARRAY(x->L->arena, Vec, high - low + 1);
 }
 
-/* In the threads that hold the first copy of their elements; NULL where there are no others. */
-static V first_copy(Lower *L, const Layout *l)
+V first_copy(Lower *L, const Layout *l)
 {
 	unsigned lanes = 0, warps = 0;
 	for (int b = 0; b < 5 + l->warp_bits; b++) {
@@ -652,29 +677,33 @@ void lower_element_op(Lower *L, const Op *op)
 		const Value *v = op->args[a.first_index + d];
 		index[d] = value_of(L, v);
 		types[d] = v->type.dtype;
+	}
+	V mask = a.mask ? value_of(L, a.mask) : NULL;
+	check_index(L, a.object, index, types, NULL, mask);
+	for (int d = 0; d < a.rank; d++)
 		if (a.space == TY_SHARED && dtype_bits(types[d]) == 64)
 			index[d] = LLVMBuildTrunc(L->b, index[d], L->i32, "");
-	}
 	V at = a.space == TY_SHARED ? shared_address(L, a.object, index) : global_address(L, a.object, index, types);
 	T t = a.dtype == DT_BOOL ? L->i8 : type_of(L, a.dtype);
 	if (op->code == OP_LOAD) {
+		note(L, &a, L->ops->shared_read, at, 1, mask);
 		if (a.mask)
-			at = LLVMBuildSelect(L->b, value_of(L, a.mask), at, readable(L, &a), "");
+			at = LLVMBuildSelect(L->b, mask, at, readable(L, &a), "");
 		V v = LLVMBuildLoad2(L->b, t, at, "");
 		L->value[op->result->id] = a.dtype == DT_BOOL ? LLVMBuildTrunc(L->b, v, L->i1, "") : v;
 		return;
 	}
 	Guard g = { 0 };
 	if (a.mask)
-		g = guard_begin(L, value_of(L, a.mask));
+		g = guard_begin(L, mask);
 	V v = value_of(L, op->args[0]);
+	note(L, &a, op->code == OP_ATOMIC ? L->ops->shared_atomic : L->ops->shared_written, at, 1, NULL);
 	if (op->code == OP_ATOMIC) {
 		V old = atomic(L, &a, at, v);
 		if (op->result)
 			L->value[op->result->id] = old;
 	} else {
 		LLVMBuildStore(L->b, a.dtype == DT_BOOL ? LLVMBuildZExt(L->b, v, L->i8, "") : v, at);
-		store_note(L, &a, at, dtype_bytes(a.dtype));
 	}
 	if (a.mask)
 		guard_end(L, g);

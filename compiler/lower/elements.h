@@ -6,5 +6,7 @@
 
 /* Row and column of register 0's origin: the lane and warp parts of the layout. */
 void layout_base(Lower *L, const Layout *l, V lane, V warp, V *row, V *col);
+/* In the threads that hold the first copy of their elements; NULL where there are no others. */
+V first_copy(Lower *L, const Layout *l);
 
 #endif

@@ -72,8 +72,9 @@ static bool make_machine(Lower *L)
 		LLVMDisposeMessage(error);
 		return false;
 	}
+	/* Kernels' checks of each access are many calls, over which LLVM's better code generation takes five times as long to gain nothing. */
 	static const LLVMCodeGenOptLevel levels[] = { LLVMCodeGenLevelNone, LLVMCodeGenLevelLess, LLVMCodeGenLevelDefault, LLVMCodeGenLevelAggressive };
-	int o = opt_level(L) > 3 ? 3 : opt_level(L);
+	int o = L->ops->cpu ? 0 : opt_level(L) > 3 ? 3 : opt_level(L);
 	L->machine = LLVMCreateTargetMachine(target, triple, L->ops->processor(L->tir), L->ops->features, levels[o],
 	                                     L->ops->cpu ? LLVMRelocPIC : LLVMRelocDefault, LLVMCodeModelDefault);
 	LLVMSetTarget(L->module, triple);
@@ -149,6 +150,7 @@ static void bind_param(Lower *L, const Op *op, V v)
 {
 	if (op->code != OP_TENSOR) {
 		L->value[op->result->id] = op->result->type.dtype == DT_BOOL ? LLVMBuildTrunc(L->b, v, L->i1, "") : v;
+		debug_value(L, op->result, value_of(L, op->result), op->loc);
 		return;
 	}
 	Storage *s = ARENA_NEW(L->arena, Storage);
@@ -168,6 +170,7 @@ static void bind_tensor_strides(Lower *L, const Op *op)
 		s->extent[d] = value_of(L, op->args[d]);
 		s->stride[d] = to_i64(L, value_of(L, op->args[rank + d]), op->args[rank + d]->type.dtype);
 	}
+	declare_bounds(L, s);
 }
 
 static T param_type(Lower *L, const Op *op)
@@ -256,14 +259,14 @@ static void init_barriers(Lower *L)
 	Guard g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntEQ, L->cta_thread, const_i32(L, 0), ""));
 	for (const Op *op = L->kernel->regions[0]->first; op; op = op->next)
 		for (int i = 0; op->code == OP_MBARRIER && i < attr_int(op, "slots", 1); i++)
-			L->ops->mbar_init(L, barrier_address(L, op, const_i32(L, i)), (unsigned)attr_int(op, "count", 1));
+			L->ops->mbar_init(L, barrier_address(L, op, const_i32(L, i)), op, i);
 	L->ops->mbar_init_done(L);
 	guard_end(L, g);
 	L->ops->fence_async(L);
 	if (attr_int(L->kernel, "peers", 0))
 		L->ops->cluster_sync(L);
 	else
-		L->ops->bar_sync(L, const_i32(L, 0), (unsigned)attr_int(L->kernel, "threads", 128));
+		L->ops->bar_sync(L, const_i32(L, 0), (unsigned)attr_int(L->kernel, "threads", 128), NULL);
 }
 
 static void lower_kernel(Lower *L, const Op *kernel)
@@ -296,6 +299,7 @@ static void lower_kernel(Lower *L, const Op *kernel)
 				host_only |= op->args[i]->type.kind == TY_SCALAR && !args[i];
 			}
 			L->value[op->result->id] = host_only ? NULL : lower_scalar(L, op, args);
+			debug_value(L, op->result, value_of(L, op->result), op->loc);
 		} else if (op->code == OP_SM_COUNT) {
 			L->value[op->result->id] = NULL; /* the host's */
 		} else if (op->code != OP_DIM && op->code != OP_PARAM && op->code != OP_GRID) {

@@ -32,8 +32,15 @@ void declare_object(Lower *L, const Op *op)
 	L->storage[op->result->id] = s;
 	switch (op->code) {
 	case OP_FRAG: declare_frag(L, s, op); break;
-	case OP_VAR: s->pointer = entry_alloca(L, op->result->type.dtype == DT_BOOL ? L->i8 : type_of(L, op->result->type.dtype), "var"); break;
-	case OP_SHARED: case OP_MBARRIER: s->pointer = L->shared; break;
+	case OP_VAR:
+		s->pointer = entry_alloca(L, op->result->type.dtype == DT_BOOL ? L->i8 : type_of(L, op->result->type.dtype), "var");
+		debug_variable(L, attr_text(op, "name", NULL), op->result->type.dtype, s->pointer, op->loc);
+		break;
+	case OP_MBARRIER: s->pointer = L->shared; break;
+	case OP_SHARED:
+		s->pointer = L->shared;
+		declare_bounds(L, s);
+		break;
 	default: break;
 	}
 }

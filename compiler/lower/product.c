@@ -80,6 +80,7 @@ static bool constant_start(const TileRef *r, int d)
 static bool shared_operand(Lower *L, const Op *op, const TileRef *r, bool mn_major, SharedOperand *o)
 {
 	V index[TIR_MAX_RANK];
+	check_view(L, r);
 	view_origin(L, r, index);
 	o->swizzle = swizzle_of(r->object);
 	o->rows = panel_rows(r->object);

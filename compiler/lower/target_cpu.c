@@ -4,6 +4,13 @@
 
 #include "compiler/lower/context.h"
 
+/* Of the functions that are told of accesses: they change no memory that the kernel has. */
+static LLVMAttributeRef attribute_only_watches(Lower *L)
+{
+	enum { ARGUMENTS = 1, INACCESSIBLE = 3 << 2 }; /* LLVM's MemoryEffects: reads those, reads and writes these */
+	return LLVMCreateEnumAttribute(L->cx, LLVMGetEnumAttributeKindForName("memory", 6), ARGUMENTS | INACCESSIBLE);
+}
+
 /* Calls `name`; the argument types are those of the values.  Result NULL: void. */
 static V call(Lower *L, const char *name, T result, int n, const V *args)
 {
@@ -12,8 +19,11 @@ static V call(Lower *L, const char *name, T result, int n, const V *args)
 		types[i] = LLVMTypeOf(args[i]);
 	T ft = LLVMFunctionType(result ? result : L->void_t, types, (unsigned)n, 0);
 	V f = LLVMGetNamedFunction(L->module, name);
-	if (!f)
+	if (!f) {
 		f = LLVMAddFunction(L->module, name, ft);
+		if (strncmp(name, "tilecpu_shared_", 15) == 0 || strcmp(name, "tilecpu_check_bounds") == 0)
+			LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, attribute_only_watches(L));
+	}
 	return LLVMBuildCall2(L->b, ft, f, (V *)args, (unsigned)n, "");
 }
 
@@ -87,8 +97,21 @@ static V cpu_shift(Lower *L, LLVMOpcode how, V a, V n)
 
 static void cpu_enter_role(Lower *L, const char *name, V instance) { CALL(L, "tilecpu_role", NULL, text_pointer(L, name), instance, line(L)); }
 static void cpu_setmaxnreg(Lower *L, int count, bool increase) { (void)L; (void)count; (void)increase; }
-static void cpu_shared_written(Lower *L, V p, unsigned bytes) { CALL(L, "tilecpu_shared_written", NULL, offset(L, p), const_i32(L, bytes), line(L)); }
-static void cpu_mbar_init(Lower *L, V bar, unsigned count) { CALL(L, "tilecpu_mbar_init", NULL, offset(L, bar), const_i32(L, count)); }
+static void cpu_shared_written(Lower *L, V p, V bytes) { CALL(L, "tilecpu_shared_written", NULL, offset(L, p), bytes, line(L)); }
+static void cpu_shared_read(Lower *L, V p, V bytes) { CALL(L, "tilecpu_shared_read", NULL, offset(L, p), bytes, line(L)); }
+static void cpu_shared_atomic(Lower *L, V p, V bytes) { CALL(L, "tilecpu_shared_atomic", NULL, offset(L, p), bytes, line(L)); }
+
+static V name_of(Lower *L, const Op *object)
+{
+	const char *name = object ? attr_text(object, "name", NULL) : NULL;
+	return name ? text_pointer(L, name) : LLVMConstNull(L->ptr);
+}
+
+static void cpu_mbar_init(Lower *L, V bar, const Op *object, int slot)
+{
+	V number = const_i32(L, attr_int(object, "slots", 1) > 1 ? slot : -1);
+	CALL(L, "tilecpu_mbar_init", NULL, offset(L, bar), const_i32(L, attr_int(object, "count", 1)), name_of(L, object), number);
+}
 static void cpu_nothing(Lower *L) { (void)L; }
 
 static void cpu_mbar_arrive(Lower *L, V bar, V bytes)
@@ -149,8 +172,17 @@ static void cpu_cp_async(Lower *L, V dst, V src, unsigned bytes, V valid)
 static void cpu_cp_async_commit(Lower *L) { call(L, "tilecpu_cp_async_commit", NULL, 1, (V[]){ self(L) }); }
 static void cpu_cp_async_wait(Lower *L, int n) { CALL(L, "tilecpu_cp_async_wait", NULL, const_i32(L, n)); }
 static void cpu_fence_async(Lower *L) { call(L, "tilecpu_fence_async", NULL, 1, (V[]){ self(L) }); }
-static void cpu_bar_sync(Lower *L, V id, unsigned threads) { CALL(L, "tilecpu_bar_sync", NULL, id, const_i32(L, threads), line(L)); }
-static void cpu_bar_arrive(Lower *L, V id, unsigned threads) { CALL(L, "tilecpu_bar_arrive", NULL, id, const_i32(L, threads), line(L)); }
+
+static void cpu_bar_sync(Lower *L, V id, unsigned threads, const Op *object)
+{
+	CALL(L, "tilecpu_bar_sync", NULL, id, const_i32(L, threads), name_of(L, object), line(L));
+}
+
+static void cpu_bar_arrive(Lower *L, V id, unsigned threads, const Op *object)
+{
+	CALL(L, "tilecpu_bar_arrive", NULL, id, const_i32(L, threads), name_of(L, object), line(L));
+}
+
 static V cpu_one_lane(Lower *L) { return LLVMBuildICmp(L->b, LLVMIntEQ, L->team.lane, const_i32(L, 0), ""); }
 static void cpu_syncwarp(Lower *L) { CALL(L, "tilecpu_syncwarp", NULL, line(L)); }
 static V cpu_shfl(Lower *L, V v, int mode, V lane) { return CALL(L, "tilecpu_shfl", L->i32, v, const_i32(L, mode), lane, line(L)); }
@@ -212,6 +244,17 @@ static void cpu_mma_sync(Lower *L, V d[4], V *a, V *b, unsigned kind)
 static void cpu_cluster_sync(Lower *L) { CALL(L, "tilecpu_cluster_sync", NULL, line(L)); }
 static V cpu_clock(Lower *L) { return call(L, "tilecpu_clock", L->i64, 1, (V[]){ self(L) }); }
 
+/* The device stops endless loops. */
+static void cpu_poll(Lower *L)
+{
+	V at = const_i32(L, 40), flag = LLVMBuildLoad2(L->b, L->ptr, LLVMBuildGEP2(L->b, L->i8, self(L), &at, 1, ""), "");
+	V stop = LLVMBuildLoad2(L->b, L->i32, flag, "");
+	LLVMSetVolatile(stop, 1);
+	Guard g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntNE, stop, const_i32(L, 0), ""));
+	CALL(L, "tilecpu_interrupted", NULL, line(L));
+	guard_end(L, g);
+}
+
 static void cpu_print(Lower *L, const char *format, int n, V *args, const DType *types)
 {
 	V a = entry_alloca(L, LLVMArrayType2(L->i64, (uint64_t)(n ? n : 1)), "args");
@@ -230,6 +273,19 @@ static void cpu_print(Lower *L, const char *format, int n, V *args, const DType 
 
 static void cpu_fail(Lower *L, const char *text) { CALL(L, "tilecpu_fail", NULL, text_pointer(L, text), line(L)); }
 
+static void cpu_check_bounds(Lower *L, const Storage *s, unsigned look, V more, V mask)
+{
+	const Op *o = s->object;
+	V dims = const_i32(L, look | (unsigned)o->result->type.rank << 8);
+	if (attr_int(o, "optional", 0)) {
+		V given = LLVMBuildICmp(L->b, LLVMIntNE, s->pointer, LLVMConstNull(LLVMTypeOf(s->pointer)), "");
+		dims = LLVMBuildSelect(L->b, given, dims, const_i32(L, -1), "");
+	}
+	if (mask)
+		dims = LLVMBuildSelect(L->b, mask, dims, const_i32(L, 0), "");
+	CALL(L, "tilecpu_check_bounds", NULL, name_of(L, o), dims, s->bounds, more, line(L));
+}
+
 /* Runs on every machine of the last decade; the heavy products run in the runtime. */
 static const char *cpu_processor(const Tir *t)
 {
@@ -241,12 +297,14 @@ const TargetOps target_cpu = {
 	.triple = "x86_64-unknown-linux-gnu", .features = "", .processor = cpu_processor,
 	.cpu = true, .thread = cpu_thread, .block_idx = cpu_block_idx, .grid_dim = cpu_grid_dim, .cluster_rank = cpu_cluster_rank,
 	.uniform = cpu_uniform, .math = cpu_math, .div_f32 = cpu_div, .to_integer = cpu_to_integer, .to_tf32 = cpu_to_tf32, .shift = cpu_shift, .enter_role = cpu_enter_role, .setmaxnreg = cpu_setmaxnreg,
-	.shared_written = cpu_shared_written, .mbar_init = cpu_mbar_init, .mbar_init_done = cpu_nothing, .mbar_arrive = cpu_mbar_arrive, .mbar_arrive_at = cpu_mbar_arrive_at,
+	.shared_read = cpu_shared_read, .shared_written = cpu_shared_written, .shared_atomic = cpu_shared_atomic,
+	 .mbar_init = cpu_mbar_init, .mbar_init_done = cpu_nothing, .mbar_arrive = cpu_mbar_arrive, .mbar_arrive_at = cpu_mbar_arrive_at,
 	.mbar_expect = cpu_mbar_expect, .mbar_wait = cpu_mbar_wait, .tma_load = cpu_tma_load, .tma_store = cpu_tma_store,
 	.bulk_load = cpu_bulk_load, .bulk_store = cpu_bulk_store, .bulk_commit = cpu_bulk_commit, .bulk_wait = cpu_bulk_wait,
 	.cp_async = cpu_cp_async, .cp_async_commit = cpu_cp_async_commit, .cp_async_wait = cpu_cp_async_wait, .fence_async = cpu_fence_async,
 	.bar_sync = cpu_bar_sync, .bar_arrive = cpu_bar_arrive, .syncwarp = cpu_syncwarp, .one_lane = cpu_one_lane, .shfl = cpu_shfl, .wgmma = cpu_wgmma,
 	.wgmma_fence = cpu_wgmma_fence, .wgmma_commit = cpu_wgmma_commit, .wgmma_wait = cpu_wgmma_wait, .ldmatrix = cpu_ldmatrix,
 	.stmatrix = cpu_stmatrix, .movmatrix = cpu_movmatrix, .mma_sync = cpu_mma_sync, .grid_wait = cpu_nothing, .grid_launch = cpu_nothing,
-	.cluster_sync = cpu_cluster_sync, .clock = cpu_clock, .timer = cpu_clock, .print = cpu_print, .fail = cpu_fail,
+	.cluster_sync = cpu_cluster_sync, .clock = cpu_clock, .timer = cpu_clock, .poll = cpu_poll, .print = cpu_print, .fail = cpu_fail,
+	.check_bounds = cpu_check_bounds,
 };

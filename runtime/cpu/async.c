@@ -37,9 +37,9 @@ static void issue_load(Thread *t, Cta *c, const Transfer *x, uint32_t bar, uint3
 
 	if (x->bytes == 0)
 		return;
+	race_load(t, c, b, x->smem, x->bytes, line);
 	/* from now on the bytes may be anything */
 	memset(c->smem + x->smem, POISON, x->bytes);
-	proxy_overwritten(c, x->smem, x->bytes);
 	k->loads = grow(k->loads, k->nloads, &k->loads_size, sizeof *k->loads);
 	k->loads[k->nloads++] = (Load){ .x = *x, .issuer = t, .cta = c, .bar = b, .line = line };
 	b->loads++;
@@ -116,7 +116,7 @@ static void finish_stores(Thread *t, uint32_t end, bool read_only)
 
 static void check_source(Thread *t, const char *what, const Transfer *x, uint32_t line)
 {
-	proxy_check(t, what, x->smem, x->bytes, line);
+	race_store(t, what, x->smem, x->bytes, line);
 }
 
 static void issue_store(Thread *t, const Transfer *x, bool reduce, uint32_t line)
@@ -177,8 +177,11 @@ void tilecpu_bulk_wait(TileCpuThread *t, uint32_t n, uint32_t read, uint32_t lin
 	Thread *self = thread_of(t);
 
 	(void)line;
-	if (self->store_groups > n)
-		finish_stores(self, self->store_groups - n, read != 0);
+	if (self->store_groups <= n)
+		return;
+	schedule_let_lanes_come(self);
+	finish_stores(self, self->store_groups - n, read != 0);
+	clock_advance(self->warp, COMPONENT_STORES, self->store_groups - n);
 }
 
 /* ---- cp.async: generic stores, made at once or when waited for ---- */
@@ -206,7 +209,7 @@ void tilecpu_cp_async(TileCpuThread *t, uint32_t dst, const void *src, uint32_t 
 		do_copy(self, &c);
 	else
 		memset(self->cta->smem + dst, POISON, bytes);
-	proxy_written(self, dst, bytes, line);
+	race_copy(self, dst, bytes, line);
 	self->copies = grow(self->copies, self->ncopies, &self->copies_size, sizeof *self->copies);
 	self->copies[self->ncopies++] = c;
 }
@@ -226,7 +229,7 @@ static void finish_copies(Thread *t, uint32_t end)
 		if (c->group < end) {
 			do_copy(t, c);
 			/* the store is ordered by this wait: earlier fences do not count */
-			proxy_written(t, c->dst, c->bytes, c->line);
+			race_copy_done(t, c->dst, c->bytes, c->line);
 		} else {
 			t->copies[kept++] = *c;
 		}
@@ -238,6 +241,7 @@ void tilecpu_cp_async_wait(TileCpuThread *t, uint32_t n)
 {
 	Thread *self = thread_of(t);
 
+	schedule_let_lanes_come(self);
 	if (self->copy_groups > n)
 		finish_copies(self, self->copy_groups - n);
 }

@@ -1,17 +1,31 @@
 /* barrier.c - named barriers of a CTA and the barrier of a cluster. */
 #include "runtime/cpu/cta.h"
 
-static NamedBarrier *barrier_at(Thread *t, uint32_t id, uint32_t threads, uint32_t line)
+#include <stdio.h>
+
+const char *barrier_name(const char *name, uint32_t id, char *text, size_t size)
+{
+	if (name)
+		snprintf(text, size, "barrier %s", name);
+	else
+		snprintf(text, size, "barrier %u", id);
+	return text;
+}
+
+static NamedBarrier *barrier_at(Thread *t, uint32_t id, uint32_t threads, const char *name, uint32_t line)
 {
 	NamedBarrier *b;
+	char text[NAME_SIZE];
 
+	barrier_name(name, id, text, sizeof text);
 	if (id >= NAMED_BARRIERS)
-		report_fail(t, line, "barrier %u: there are %d", id, NAMED_BARRIERS);
+		report_fail(t, line, "%s: there are %d", text, NAMED_BARRIERS);
 	b = &t->cta->barriers[id];
 	if (threads == 0 || threads > t->cta->worker->nthreads)
-		report_fail(t, line, "barrier %u for %u threads in a CTA of %u", id, threads, t->cta->worker->nthreads);
+		report_fail(t, line, "%s for %u threads in a CTA of %u", text, threads, t->cta->worker->nthreads);
 	if (b->arrived && b->threads != threads)
-		report_fail(t, line, "barrier %u for %u threads, while those of line %u gather for %u", id, threads, b->line, b->threads);
+		report_fail(t, line, "%s for %u threads, while those of line %u gather for %u", text, threads, b->line, b->threads);
+	b->name = name;
 	b->threads = threads;
 	b->line = line;
 	return b;
@@ -24,6 +38,7 @@ static bool arrive(Thread *t, NamedBarrier *b)
 	if (++b->arrived < b->threads)
 		return false;
 	b->arrived = 0;
+	sync_complete(t->cta->worker, &b->sync, 0, 0);
 	schedule_wake_list(&b->waiters);
 	return true;
 }
@@ -38,21 +53,23 @@ static void gather(Thread *t, NamedBarrier *b, WaitKind kind, uint32_t id, uint3
 	schedule_block(t);
 }
 
-void tilecpu_bar_sync(TileCpuThread *t, uint32_t id, uint32_t threads, uint32_t line)
+void tilecpu_bar_sync(TileCpuThread *t, uint32_t id, uint32_t threads, const char *name, uint32_t line)
 {
 	Thread *self = thread_of(t);
-	NamedBarrier *b = barrier_at(self, id, threads, line);
+	NamedBarrier *b = barrier_at(self, id, threads, name, line);
 
-	if (!arrive(self, b))
+	if (arrive(self, b))
+		schedule_in_order(self);
+	else
 		gather(self, b, WAIT_BARRIER, id, line);
 	sync_acquire(self, &b->sync);
 }
 
-void tilecpu_bar_arrive(TileCpuThread *t, uint32_t id, uint32_t threads, uint32_t line)
+void tilecpu_bar_arrive(TileCpuThread *t, uint32_t id, uint32_t threads, const char *name, uint32_t line)
 {
 	Thread *self = thread_of(t);
 
-	arrive(self, barrier_at(self, id, threads, line));
+	arrive(self, barrier_at(self, id, threads, name, line));
 }
 
 /* ---- clusters: all threads that have not ended ---- */
@@ -62,6 +79,7 @@ bool cluster_settle(Worker *k)
 	if (!k->cluster.arrived || k->cluster.arrived < k->live)
 		return false;
 	k->cluster.arrived = 0;
+	sync_complete(k, &k->cluster.sync, 0, 0);
 	schedule_wake_list(&k->cluster.waiters);
 	return true;
 }
@@ -71,10 +89,11 @@ void tilecpu_cluster_sync(TileCpuThread *t, uint32_t line)
 	Thread *self = thread_of(t);
 	Worker *k = self->cta->worker;
 
-	/* stores are followed within each CTA: nobody reads another's shared memory */
-	sync_release(self, &self->cta->cluster_sync);
+	sync_release(self, &k->cluster.sync);
 	k->cluster.arrived++;
-	if (!cluster_settle(k))
+	if (cluster_settle(k))
+		schedule_in_order(self);
+	else
 		gather(self, &k->cluster, WAIT_CLUSTER, 0, line);
-	sync_acquire(self, &self->cta->cluster_sync);
+	sync_acquire(self, &k->cluster.sync);
 }

@@ -12,6 +12,7 @@
 #ifndef TILE_CPU_ABI_H
 #define TILE_CPU_ABI_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct TileCpuThread { /* layout known to compiled code; the runtime's own state follows it */
@@ -20,6 +21,7 @@ typedef struct TileCpuThread { /* layout known to compiled code; the runtime's o
 	uint32_t block[3];    /* 12 */
 	uint32_t grid[3];     /* 24 */
 	uint32_t cluster_rank;/* 36 */
+	const volatile uint32_t *interrupt; /* 40: not 0: loops call tilecpu_interrupted */
 } TileCpuThread;
 
 /* A tensor map as the kernel gets it (128 bytes, like CUtensorMap). */
@@ -40,9 +42,12 @@ enum { TILE_CPU_BF16, TILE_CPU_F16, TILE_CPU_TF32 };
 #define TILE_CPU_TABLE(CPU) \
 	/* names the role of this thread, for reports */ \
 	CPU(tilecpu_role, void, (TileCpuThread *t, const char *name, uint32_t instance, uint32_t line)) \
-	/* a generic store of `bytes` to shared memory has just been made */ \
+	/* a generic load of `bytes` from shared memory, store to it or atomic, is being made */ \
+	CPU(tilecpu_shared_read, void, (TileCpuThread *t, uint32_t offset, uint32_t bytes, uint32_t line)) \
+	CPU(tilecpu_shared_atomic, void, (TileCpuThread *t, uint32_t offset, uint32_t bytes, uint32_t line)) \
 	CPU(tilecpu_shared_written, void, (TileCpuThread *t, uint32_t offset, uint32_t bytes, uint32_t line)) \
-	CPU(tilecpu_mbar_init, void, (TileCpuThread *t, uint32_t bar, uint32_t count)) \
+	/* name: the source's, with a slot where it has several (else 0xffffffff); NULL: none */ \
+	CPU(tilecpu_mbar_init, void, (TileCpuThread *t, uint32_t bar, uint32_t count, const char *name, uint32_t slot)) \
 	CPU(tilecpu_mbar_arrive, void, (TileCpuThread *t, uint32_t bar, uint32_t line)) \
 	/* at the same barrier of the CTA of that rank in the cluster */ \
 	CPU(tilecpu_mbar_arrive_at, void, (TileCpuThread *t, uint32_t bar, uint32_t rank, uint32_t line)) \
@@ -63,9 +68,9 @@ enum { TILE_CPU_BF16, TILE_CPU_F16, TILE_CPU_TF32 };
 	CPU(tilecpu_cp_async_commit, void, (TileCpuThread *t)) \
 	CPU(tilecpu_cp_async_wait, void, (TileCpuThread *t, uint32_t n)) \
 	CPU(tilecpu_fence_async, void, (TileCpuThread *t)) \
-	/* bar.sync / bar.arrive id, threads; id 0 with all threads is __syncthreads */ \
-	CPU(tilecpu_bar_sync, void, (TileCpuThread *t, uint32_t id, uint32_t threads, uint32_t line)) \
-	CPU(tilecpu_bar_arrive, void, (TileCpuThread *t, uint32_t id, uint32_t threads, uint32_t line)) \
+	/* bar.sync / bar.arrive id, threads; id 0 with all threads is __syncthreads; name: the source's or NULL */ \
+	CPU(tilecpu_bar_sync, void, (TileCpuThread *t, uint32_t id, uint32_t threads, const char *name, uint32_t line)) \
+	CPU(tilecpu_bar_arrive, void, (TileCpuThread *t, uint32_t id, uint32_t threads, const char *name, uint32_t line)) \
 	CPU(tilecpu_syncwarp, void, (TileCpuThread *t, uint32_t line)) \
 	/* shfl.sync over the full warp; mode 0 idx, 1 up, 2 down, 3 bfly; out of range gives the own value */ \
 	CPU(tilecpu_shfl, uint32_t, (TileCpuThread *t, uint32_t value, uint32_t mode, uint32_t lane, uint32_t line)) \
@@ -87,6 +92,11 @@ enum { TILE_CPU_BF16, TILE_CPU_F16, TILE_CPU_TF32 };
 	CPU(tilecpu_print, void, (TileCpuThread *t, const char *format, uint32_t n, const uint64_t *args)) \
 	/* ends the launch with an error that carries the text */ \
 	CPU(tilecpu_fail, void, (TileCpuThread *t, const char *text, uint32_t line)) \
+	/* dims: dimensions to look at, bits, and the rank << 8; UINT32_MAX: the tensor is not there.  bounds: indices, then extents, \
+	 * by dimension; the last index looked at goes on for `more` */ \
+	CPU(tilecpu_check_bounds, void, (TileCpuThread *t, const char *name, uint32_t dims, const int64_t *bounds, int64_t more, uint32_t line)) \
+	/* ends the launch: a loop goes on for too long */ \
+	CPU(tilecpu_interrupted, void, (TileCpuThread *t, uint32_t line)) \
 	CPU(tilecpu_clock, uint64_t, (TileCpuThread *t))
 
 #define TILE_CPU_DECLARE(name, result, params) result name params;
@@ -104,6 +114,8 @@ typedef struct TileCpuLaunch {
 	void *const *params;
 	uint64_t seed;     /* scheduling and asynchrony; the same seed gives the same run of each CTA */
 	unsigned workers;  /* host threads; 0: one per core */
+	bool no_race_check;
+	double timeout;    /* seconds without progress after which the launch fails; 0: never */
 	void (*progress)(void *user, uint64_t ctas_done, uint64_t ctas); /* or NULL */
 	void *user;
 	char *error;       /* receives a report when the result is not 0 */

@@ -42,11 +42,10 @@ static bool cta_open(Worker *k, uint32_t index)
 	c->threads = k->threads + (size_t)index * k->nthreads;
 	c->warps = k->warps + (size_t)index * k->nwarps;
 	c->smem = aligned_alloc(SMEM_ALIGN, smem);
-	c->written = calloc(smem / GRANULE, sizeof *c->written);
 	c->mbarrier_at = calloc(smem / 8, sizeof *c->mbarrier_at);
 	c->mbarriers = calloc(MAX_MBARRIERS, sizeof *c->mbarriers);
 	c->products = calloc(groups + 1, sizeof(ProductQueue *));
-	if (!c->smem || !c->written || !c->mbarrier_at || !c->mbarriers || !c->products)
+	if (!races_open(c, smem) || !c->smem || !c->mbarrier_at || !c->mbarriers || !c->products)
 		return false;
 	for (uint32_t g = 0; g < groups; g++)
 		if (!(c->products[g] = products_open()))
@@ -61,7 +60,7 @@ static void cta_close(Worker *k, Cta *c)
 	free(c->products);
 	free(c->mbarriers);
 	free(c->mbarrier_at);
-	free(c->written);
+	races_close(c);
 	free(c->smem);
 }
 
@@ -73,6 +72,7 @@ bool worker_open(Worker *k, const TileCpuLaunch *l)
 	k->nthreads = l->threads;
 	k->nwarps = (l->threads + WARP - 1) / WARP;
 	k->smem_bytes = l->smem_bytes;
+	k->races = !l->no_race_check;
 	k->ctas = calloc(k->nctas, sizeof *k->ctas);
 	k->threads = calloc((size_t)k->nctas * k->nthreads, sizeof *k->threads);
 	k->warps = calloc((size_t)k->nctas * k->nwarps, sizeof *k->warps);
@@ -97,6 +97,7 @@ void worker_close(Worker *k)
 	for (uint32_t i = 0; k->ctas && i < k->nctas; i++)
 		cta_close(k, &k->ctas[i]);
 	stack_pool_close(&k->stacks);
+	clocks_close(k);
 	free(k->product_scratch);
 	free(k->loads);
 	free(k->runnable);
@@ -145,6 +146,7 @@ static void reset_thread(Worker *k, Cta *c, uint32_t i)
 	memcpy(t->abi.block, c->block, sizeof c->block);
 	memcpy(t->abi.grid, k->launch->grid, sizeof t->abi.grid);
 	t->abi.cluster_rank = (uint32_t)(c - k->ctas);
+	t->abi.interrupt = &k->interrupt;
 	fiber_start(&t->fiber, &k->stacks, (size_t)(t - k->threads), thread_main, t);
 	schedule_add(t);
 }
@@ -155,10 +157,12 @@ static void reset_warps(Worker *k, Cta *c)
 		Warp *warp = &c->warps[w];
 
 		memset(warp, 0, sizeof *warp);
+		warp->cta = c;
 		warp->threads = c->threads + w * WARP;
 		warp->index = w;
 		warp->size = k->nthreads - w * WARP < WARP ? k->nthreads - w * WARP : WARP;
-		warp->clock.seen[w] = 1;
+		warp->clock = clock_new(k);
+		clock_advance(warp, COMPONENT_ACCESSES, 1);
 	}
 }
 
@@ -167,13 +171,10 @@ static void reset_cta(Worker *k, Cta *c)
 	uint32_t smem = padded_smem(k);
 
 	memset(c->smem, POISON, smem);
-	memset(c->written, 0, smem / GRANULE * sizeof *c->written);
-	memset(c->last_written, 0, sizeof c->last_written);
 	for (uint32_t i = 0; i < c->nmbarriers; i++)
 		c->mbarrier_at[c->mbarriers[i].offset / 8] = 0;
 	c->nmbarriers = 0;
 	memset(c->barriers, 0, sizeof c->barriers);
-	memset(&c->cluster_sync, 0, sizeof c->cluster_sync);
 	for (uint32_t g = 0; g < k->nthreads / WARPGROUP; g++)
 		products_reset(c->products[g]);
 	reset_warps(k, c);
@@ -198,9 +199,10 @@ static void check_finished(Worker *k)
 {
 	if (k->nloads) {
 		const Load *l = &k->loads[0];
+		char name[NAME_SIZE];
 
-		report_error(k, l->issuer, l->line, "the CTA ends while the load of this line is in flight: nobody has waited for mbarrier +%u",
-			l->bar->offset);
+		report_error(k, l->issuer, l->line, "the CTA ends while the load of this line is in flight: nobody has waited for mbarrier %s",
+			mbarrier_name(l->bar, name, sizeof name));
 	}
 }
 
@@ -214,6 +216,8 @@ bool worker_run(Worker *k, uint64_t index)
 	k->current = NULL;
 	k->failed = false;
 	memset(&k->cluster, 0, sizeof k->cluster);
+	k->run++;
+	clocks_reset(k);
 	for (uint32_t i = 0; i < k->nctas; i++)
 		reset_cta(k, &k->ctas[i]);
 	fiber_of_host(&k->host);

@@ -17,26 +17,49 @@ enum {
 	MAX_CLUSTER = 16,
 	POISON = 0x7f, /* every byte of shared memory nobody has written: a NaN in all float types */
 	SMEM_ALIGN = 1024,
-	GRANULE = 16, /* bytes whose last generic writer is remembered together */
-	ERROR_SIZE = 8192
+	GRANULE = 16, /* bytes whose accesses are remembered together */
+	NO_SLOT = -1,
+	ERROR_SIZE = 8192,
+	NAME_SIZE = 96 /* of a role and warp, a barrier */
 };
 
 typedef struct Thread Thread;
 typedef struct Warp Warp;
+typedef struct SyncPoint SyncPoint;
 typedef struct Cta Cta;
 typedef struct Worker Worker;
 
-/* What of each warp's past has happened before the holder's present (seen), and
- * which of it lies before a fence.proxy.async that does (fenced). */
-typedef struct Clock {
-	uint32_t seen[MAX_WARPS], fenced[MAX_WARPS];
-} Clock;
+/* ---- clocks ---- */
 
-/* The last generic store to 16 bytes of shared memory; time 0: none, or an asynchronous one. */
-typedef struct Written {
-	uint32_t time; /* of warp */
-	uint32_t line : 24, warp : 8;
-} Written;
+/* What a clock tells of each warp; behind these come the phases of mbarriers.  Component 0 is never reached. */
+typedef enum ComponentKind {
+	COMPONENT_ACCESSES, /* its accesses until then have happened */
+	COMPONENT_FENCED,   /* and lie before a fence.proxy.async that has */
+	COMPONENT_PRODUCTS, /* wgmmas it has waited for */
+	COMPONENT_STORES,   /* groups of bulk stores that have been waited for */
+	COMPONENT_KINDS
+} ComponentKind;
+
+enum { COMPONENT_WARPS = 1 };
+
+typedef struct ClockTable {
+	uint32_t *table;
+	uint32_t nrows, rows, ncomponents, width;
+} ClockTable;
+
+/* An access to some of 16 bytes of shared memory. */
+typedef struct Access {
+	uint32_t time; /* of component */
+	uint32_t line : 20, mode : 4, source : 8;
+	uint16_t component, mask; /* mask: bytes */
+} Access;
+
+/* The accesses that a later one may race with; of another run: none. */
+typedef struct Granule {
+	uint32_t run;
+	uint16_t n, size; /* size 0: in own */
+	Access *more, own[4];
+} Granule;
 
 typedef enum WaitKind {
 	WAIT_NONE,
@@ -120,37 +143,52 @@ typedef struct Rendezvous {
 	uint8_t from[WARP];
 } Rendezvous;
 
+/* Where threads release their past, and others acquire what had been released when the barrier was complete. */
+struct SyncPoint {
+	uint32_t coming, done; /* rows of clocks, 0: none yet */
+	uint32_t version;      /* completions */
+	const Warp *last_from;
+	uint32_t last_version;
+};
+
 struct Warp {
+	Cta *cta;
 	Thread *threads;
 	uint32_t index, size; /* in the CTA; lanes */
 	uint32_t runnable;    /* lanes */
+	uint32_t later;       /* lanes that let the others come as far */
 	bool queued, descending;
 	Rendezvous meet;
 
-	Clock clock;
-	uint32_t clock_version;
-	bool clock_shown; /* somebody has seen the present time: the next store needs a new one */
+	uint32_t clock, clock_version; /* clock: a row */
+	bool clock_shown; /* somebody has seen the present time: the next access needs a new one */
+	const SyncPoint *acquired; /* last, and its version then */
+	uint32_t acquired_version;
 };
 
-/* Where threads release their past and others acquire it. */
-typedef struct SyncPoint {
-	Clock clock;
-	uint32_t version;
-	const Warp *last_from;
-	uint32_t last_version;
-} SyncPoint;
+/* The last announcement of bytes by a warp in this phase. */
+typedef struct Announcement {
+	uint32_t component, time, line;
+	Thread *by;
+} Announcement;
 
 struct Mbarrier {
+	const char *name;
+	uint32_t slot; /* NO_SLOT: the only one of its name */
+	uint32_t component; /* of clocks: phases completed */
 	uint32_t offset, count, pending, phase;
 	int64_t tx;
 	uint32_t loads;    /* in flight, that will complete bytes of it */
 	uint32_t released; /* threads released by the last phase that have not run since */
 	uint32_t last_line; /* of the last arrival */
+	Announcement announced[4];
+	uint32_t nannounced;
 	Thread *waiters;
 	SyncPoint sync;
 };
 
 typedef struct NamedBarrier {
+	const char *name; /* NULL: the team's own */
 	uint32_t threads, arrived, line;
 	Thread *waiters;
 	SyncPoint sync;
@@ -163,13 +201,12 @@ struct Cta {
 	Thread *threads;
 	Warp *warps;
 	uint8_t *smem;
-	Written *written;
-	uint32_t last_written[MAX_WARPS]; /* time of each warp's last generic store */
+	Granule *granules;
+	uint32_t ngranules;
 	uint16_t *mbarrier_at; /* by offset / 8: number in mbarriers + 1 */
 	Mbarrier *mbarriers;
 	uint32_t nmbarriers;
 	NamedBarrier barriers[NAMED_BARRIERS];
-	SyncPoint cluster_sync;
 	ProductQueue **products; /* by warpgroup */
 	uint32_t block[3];
 };
@@ -184,6 +221,9 @@ struct Worker {
 	StackPool stacks;
 
 	uint64_t random;
+	_Atomic uint64_t switches; /* from thread to thread: progress */
+	uint64_t switches_seen;    /* by the watchdog */
+	uint32_t interrupt;        /* set by the watchdog */
 	Fiber host;
 	Thread *current; /* NULL: the scheduler */
 	Warp *running;
@@ -191,6 +231,9 @@ struct Worker {
 	uint32_t nrunnable, live;
 	NamedBarrier cluster;
 
+	bool races; /* checks for them */
+	uint32_t run; /* counts runs, from 1 */
+	ClockTable clocks;
 	Load *loads;
 	uint32_t nloads, loads_size;
 	float *product_scratch; /* wgmma.c */
@@ -229,6 +272,11 @@ void schedule_add(Thread *t);
 /* Stops the current thread until schedule_wake; t->wait says what for. */
 void schedule_block(Thread *t);
 void schedule_wake(Thread *t);
+/* Before a thread learns what happened elsewhere: first the other lanes of its warp come to such a point, or stop.  The warp has one
+ * clock, and what a lane learns must not count for what another does before. */
+void schedule_let_lanes_come(Thread *t);
+/* After lanes have met: they go on in their order, whoever came last. */
+void schedule_in_order(Thread *t);
 void schedule_wake_list(Thread **list);
 _Noreturn void schedule_end(Thread *t);
 _Noreturn void schedule_abandon(Thread *t);
@@ -237,23 +285,49 @@ _Noreturn void schedule_abandon(Thread *t);
 uint32_t random_below(Worker *k, uint32_t n);
 void random_seed(Worker *k, uint64_t seed, uint64_t stream);
 
-/* ---- proxy.c: happens-before, and generic stores seen by the async proxy ---- */
+/* ---- clock.c: happens-before ---- */
 
-void sync_release(const Thread *t, SyncPoint *p);
-void sync_acquire(const Thread *t, const SyncPoint *p);
-void proxy_written(Thread *t, uint32_t offset, uint32_t bytes, uint32_t line);
-void proxy_overwritten(Cta *c, uint32_t offset, uint32_t bytes); /* by an asynchronous store */
-/* Fails when bytes that an asynchronous operation is to read lack a fence. */
-void proxy_check(Thread *t, const char *what, uint32_t offset, uint32_t bytes, uint32_t line);
+void clocks_reset(Worker *k);
+void clocks_close(Worker *k);
+uint32_t *clock_row(const Worker *k, uint32_t row); /* until the next of the two that follow */
+uint32_t clock_new(Worker *k);           /* a row of zeros */
+uint32_t clock_new_component(Worker *k);
+uint32_t clock_component(const Warp *w, ComponentKind kind);
+/* Of the warp's own clock: to at least `time`. */
+void clock_advance(Warp *w, ComponentKind kind, uint32_t time);
+uint32_t clock_now(Warp *w);             /* the time of an access made now */
+void sync_release(Thread *t, SyncPoint *p);
+/* All have come: what they released is acquired from now on, and that component (0: none) is at that time. */
+void sync_complete(Worker *k, SyncPoint *p, uint32_t component, uint32_t time);
+void sync_acquire(Thread *t, const SyncPoint *p);
+
+/* ---- race.c: each of these fails when something before it is not ordered, or lacks a fence ---- */
+
+bool races_open(Cta *c, uint32_t smem);
+void races_close(Cta *c);
+void race_read(Thread *t, const char *what, uint32_t offset, uint32_t bytes, uint32_t line);
+void race_write(Thread *t, const char *what, uint32_t offset, uint32_t bytes, uint32_t line);
+/* A load into CTA c, until the present phase of b is known to be complete. */
+void race_load(Thread *t, const Cta *c, const Mbarrier *b, uint32_t offset, uint32_t bytes, uint32_t line);
+/* A store's read, until its group is waited for. */
+void race_store(Thread *t, const char *what, uint32_t offset, uint32_t bytes, uint32_t line);
+void race_copy(Thread *t, uint32_t offset, uint32_t bytes, uint32_t line);      /* cp.async: issued */
+void race_copy_done(Thread *t, uint32_t offset, uint32_t bytes, uint32_t line); /* waited for: a write of its thread */
+/* Product `number` of t's warpgroup reads n lines of 16 bytes; clock: what all of its warps knew. */
+void race_product(Thread *t, const uint32_t *clock, uint32_t number, const uint32_t *lines, uint32_t n, uint32_t line);
 
 /* ---- mbarrier.c ---- */
 
+/* "full[1]", or "+64" where it has no name; returns text. */
+const char *mbarrier_name(const Mbarrier *b, char *text, size_t size);
 /* Of CTA c; errors are t's. */
 Mbarrier *mbarrier_at(Thread *t, const Cta *c, uint32_t offset, uint32_t line);
 void mbarrier_complete_tx(Cta *c, Mbarrier *b, uint32_t bytes, const Thread *issuer, uint32_t line);
 
 /* ---- barrier.c ---- */
 
+/* "barrier turn", or "barrier 3" where it has no name; returns text. */
+const char *barrier_name(const char *name, uint32_t id, char *text, size_t size);
 /* Lets a cluster go on when all of its threads that are left have come. */
 bool cluster_settle(Worker *k);
 

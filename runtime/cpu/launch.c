@@ -1,4 +1,4 @@
-/* launch.c - runs the clusters of a grid on host threads; the first error stops all. */
+/* launch.c - runs the clusters of a grid on host threads; the first error stops all, and so does a watchdog. */
 #define _DEFAULT_SOURCE
 #include "runtime/cpu/cta.h"
 
@@ -6,14 +6,21 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { MAX_WORKERS = 256 };
 
 typedef struct Launch {
 	const TileCpuLaunch *l;
 	uint64_t clusters;
 	atomic_uint_fast64_t next, done;
 	atomic_bool stop;
-	pthread_mutex_t lock; /* of the error */
+	pthread_mutex_t lock; /* of the error, the workers and `over` */
+	pthread_cond_t ended;
+	Worker *workers[MAX_WORKERS]; /* that run */
+	unsigned nworkers;
+	bool over;
 } Launch;
 
 static void set_error(Launch *x, const char *text)
@@ -43,14 +50,31 @@ static void work(Launch *x, Worker *k, bool report_progress)
 	}
 }
 
+static void list_worker(Launch *x, Worker *k, bool runs)
+{
+	unsigned i = 0;
+
+	pthread_mutex_lock(&x->lock);
+	while (i < x->nworkers && x->workers[i] != k)
+		i++;
+	if (runs)
+		x->workers[x->nworkers++] = k;
+	else
+		x->workers[i] = x->workers[--x->nworkers];
+	pthread_mutex_unlock(&x->lock);
+}
+
 static void run_worker(Launch *x, bool first)
 {
 	Worker *k = malloc(sizeof *k);
 
-	if (k && worker_open(k, x->l))
+	if (k && worker_open(k, x->l)) {
+		list_worker(x, k, true);
 		work(x, k, first);
-	else
+		list_worker(x, k, false);
+	} else {
 		set_error(x, "out of memory for the CPU device");
+	}
 	if (k)
 		worker_close(k);
 	free(k);
@@ -62,12 +86,57 @@ static void *worker_thread(void *arg)
 	return NULL;
 }
 
+/* ---- the watchdog ---- */
+
+/* Interrupts workers that have made no progress since the last look. */
+static void look(Launch *x)
+{
+	for (unsigned i = 0; i < x->nworkers; i++) {
+		Worker *k = x->workers[i];
+		uint64_t now = atomic_load_explicit(&k->switches, memory_order_relaxed);
+
+		if (now == k->switches_seen)
+			__atomic_store_n(&k->interrupt, 1, __ATOMIC_RELAXED);
+		k->switches_seen = now;
+	}
+}
+
+static void *watch(void *arg)
+{
+	Launch *x = arg;
+	struct timespec next;
+
+	clock_gettime(CLOCK_REALTIME, &next);
+	pthread_mutex_lock(&x->lock);
+	while (!x->over) {
+		double at = (double)next.tv_nsec * 1e-9 + x->l->timeout;
+
+		next.tv_sec += (time_t)at;
+		next.tv_nsec = (long)((at - (double)(time_t)at) * 1e9);
+		while (!x->over && !pthread_cond_timedwait(&x->ended, &x->lock, &next))
+			;
+		if (!x->over)
+			look(x);
+	}
+	pthread_mutex_unlock(&x->lock);
+	return NULL;
+}
+
+static void stop_watching(Launch *x, pthread_t watcher)
+{
+	pthread_mutex_lock(&x->lock);
+	x->over = true;
+	pthread_cond_signal(&x->ended);
+	pthread_mutex_unlock(&x->lock);
+	pthread_join(watcher, NULL);
+}
+
 static unsigned count_workers(const TileCpuLaunch *l, uint64_t clusters)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	uint64_t n = l->workers ? l->workers : cores > 0 ? (uint64_t)cores : 1;
 
-	n = n > 256 ? 256 : n;
+	n = n > MAX_WORKERS ? MAX_WORKERS : n;
 	return (unsigned)(n < clusters ? n : clusters);
 }
 
@@ -75,13 +144,16 @@ static unsigned count_workers(const TileCpuLaunch *l, uint64_t clusters)
 static void run_workers(Launch *x)
 {
 	unsigned n = count_workers(x->l, x->clusters), started = 0;
-	pthread_t threads[256];
+	pthread_t threads[MAX_WORKERS], watcher;
+	bool watched = x->l->timeout > 0 && !pthread_create(&watcher, NULL, watch, x);
 
 	while (started + 1 < n && !pthread_create(&threads[started], NULL, worker_thread, x))
 		started++;
 	run_worker(x, true);
 	for (unsigned i = 0; i < started; i++)
 		pthread_join(threads[i], NULL);
+	if (watched)
+		stop_watching(x, watcher);
 	if (!atomic_load(&x->stop) && x->l->progress)
 		x->l->progress(x->l->user, x->clusters * (x->l->cluster ? x->l->cluster : 1), x->clusters * (x->l->cluster ? x->l->cluster : 1));
 }
@@ -117,7 +189,9 @@ int tilecpu_launch(const TileCpuLaunch *l)
 	if (x.clusters == 0)
 		return 0;
 	pthread_mutex_init(&x.lock, NULL);
+	pthread_cond_init(&x.ended, NULL);
 	run_workers(&x);
+	pthread_cond_destroy(&x.ended);
 	pthread_mutex_destroy(&x.lock);
 	return atomic_load(&x.stop) ? -1 : 0;
 }

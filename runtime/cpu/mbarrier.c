@@ -1,9 +1,21 @@
 /* mbarrier.c - mbarriers: arrivals, transaction bytes, phases, waits by parity. */
 #include "runtime/cpu/cta.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { MAX_TX = (1 << 20) - 1 };
+
+const char *mbarrier_name(const Mbarrier *b, char *text, size_t size)
+{
+	if (!b->name)
+		snprintf(text, size, "+%u", b->offset);
+	else if (b->slot == (uint32_t)NO_SLOT)
+		snprintf(text, size, "%s", b->name);
+	else
+		snprintf(text, size, "%s[%u]", b->name, b->slot);
+	return text;
+}
 
 Mbarrier *mbarrier_at(Thread *t, const Cta *c, uint32_t offset, uint32_t line)
 {
@@ -16,7 +28,7 @@ Mbarrier *mbarrier_at(Thread *t, const Cta *c, uint32_t offset, uint32_t line)
 	return &c->mbarriers[i - 1];
 }
 
-void tilecpu_mbar_init(TileCpuThread *t, uint32_t bar, uint32_t count)
+void tilecpu_mbar_init(TileCpuThread *t, uint32_t bar, uint32_t count, const char *name, uint32_t slot)
 {
 	Thread *self = thread_of(t);
 	Cta *c = self->cta;
@@ -32,6 +44,9 @@ void tilecpu_mbar_init(TileCpuThread *t, uint32_t bar, uint32_t count)
 	}
 	b = &c->mbarriers[c->mbarrier_at[bar / 8] - 1];
 	memset(b, 0, sizeof *b);
+	b->name = name;
+	b->slot = slot;
+	b->component = clock_new_component(c->worker);
 	b->offset = bar;
 	b->count = b->pending = count;
 }
@@ -41,12 +56,12 @@ void tilecpu_mbar_init(TileCpuThread *t, uint32_t bar, uint32_t count)
 static void overrun(Cta *c, const Mbarrier *b, uint32_t line)
 {
 	Thread *t = c->threads;
-	char who[80];
+	char who[NAME_SIZE], name[NAME_SIZE];
 
 	while (t->wait != WAIT_NONE || t->released_by != b)
 		t++;
-	report_error(c->worker, t, line, "phase %u of mbarrier +%u completes while %s may still be waiting for phase %u at line %u: its parity wait can miss the phase",
-		b->phase, b->offset, report_who(t, who, sizeof who), b->phase - 1, t->wait_line);
+	report_error(c->worker, t, line, "phase %u of mbarrier %s completes while %s may still be waiting for phase %u at line %u: its parity wait can miss the phase",
+		b->phase, mbarrier_name(b, name, sizeof name), report_who(t, who, sizeof who), b->phase - 1, t->wait_line);
 }
 
 static void release_waiters(Mbarrier *b)
@@ -58,49 +73,88 @@ static void release_waiters(Mbarrier *b)
 	schedule_wake_list(&b->waiters);
 }
 
+/* Bytes announced behind the arrival of those who announce them could come too late for the phase. */
+static void check_announced(Cta *c, const Mbarrier *b)
+{
+	const Worker *k = c->worker;
+	char name[NAME_SIZE];
+
+	for (uint32_t i = 0; i < b->nannounced; i++) {
+		const Announcement *a = &b->announced[i];
+
+		if (clock_row(k, b->sync.coming)[a->component] < a->time)
+			report_error(c->worker, a->by, a->line,
+				"the bytes of this line are announced to phase %u of mbarrier %s after the arrival at line %u: the phase can complete without them",
+				b->phase, mbarrier_name(b, name, sizeof name), b->last_line);
+	}
+}
+
 /* Ends the phase when everything it waits for has come. */
 static void settle(Cta *c, Mbarrier *b, Thread *by, uint32_t line)
 {
+	char name[NAME_SIZE];
+
 	if (b->pending)
 		return;
 	if (b->tx < 0) {
-		report_error(c->worker, by, line, "phase %u of mbarrier +%u has all its arrivals, and %lld bytes more than were announced",
-			b->phase, b->offset, (long long)-b->tx);
+		report_error(c->worker, by, line, "phase %u of mbarrier %s has all its arrivals, and %lld bytes more than were announced",
+			b->phase, mbarrier_name(b, name, sizeof name), (long long)-b->tx);
 		return;
 	}
 	if (b->tx)
 		return;
 	if (b->loads) {
-		report_error(c->worker, by, line, "phase %u of mbarrier +%u completes while %u loads bound to it are in flight: their bytes were not announced in this phase",
-			b->phase, b->offset, b->loads);
+		report_error(c->worker, by, line, "phase %u of mbarrier %s completes while %u loads bound to it are in flight: their bytes were not announced in this phase",
+			b->phase, mbarrier_name(b, name, sizeof name), b->loads);
 		return;
 	}
 	if (b->released) {
 		overrun(c, b, line);
 		return;
 	}
+	check_announced(c, b);
 	b->phase++;
 	b->pending = b->count;
+	b->nannounced = 0;
+	sync_complete(c->worker, &b->sync, b->component, b->phase);
 	release_waiters(b);
 }
 
 static void arrive(Thread *t, Cta *c, Mbarrier *b, uint32_t line)
 {
+	char name[NAME_SIZE];
+
 	if (!b->pending)
-		report_fail(t, line, "too many arrivals on mbarrier +%u: phase %u has had all %u (the last at line %u) and waits for %lld bytes",
-			b->offset, b->phase, b->count, b->last_line, (long long)b->tx);
-	if (c == t->cta) /* what is released is known of warps of one CTA */
-		sync_release(t, &b->sync);
+		report_fail(t, line, "too many arrivals on mbarrier %s: phase %u has had all %u (the last at line %u) and waits for %lld bytes",
+			mbarrier_name(b, name, sizeof name), b->phase, b->count, b->last_line, (long long)b->tx);
+	sync_release(t, &b->sync);
 	b->pending--;
 	b->last_line = line;
 	settle(c, b, t, line);
 }
 
+static void remember_announcement(Thread *t, Mbarrier *b, uint32_t line)
+{
+	Announcement a = { .component = clock_component(t->warp, COMPONENT_ACCESSES), .time = clock_now(t->warp), .line = line, .by = t };
+	uint32_t i = 0;
+
+	while (i < b->nannounced && b->announced[i].component != a.component)
+		i++;
+	if (i == sizeof b->announced / sizeof *b->announced)
+		return; /* so many warps announce to one phase: the first few are followed */
+	b->announced[i] = a;
+	b->nannounced += i == b->nannounced;
+}
+
 static void expect(Thread *t, Mbarrier *b, uint32_t bytes, uint32_t line)
 {
+	char name[NAME_SIZE];
+
 	b->tx += bytes;
 	if (b->tx > MAX_TX)
-		report_fail(t, line, "mbarrier +%u would wait for %lld bytes; the limit is %d", b->offset, (long long)b->tx, MAX_TX);
+		report_fail(t, line, "mbarrier %s would wait for %lld bytes; the limit is %d", mbarrier_name(b, name, sizeof name), (long long)b->tx, MAX_TX);
+	if (t->cta->worker->races && bytes)
+		remember_announcement(t, b, line);
 }
 
 void mbarrier_complete_tx(Cta *c, Mbarrier *b, uint32_t bytes, const Thread *issuer, uint32_t line)
@@ -152,6 +206,7 @@ void tilecpu_mbar_wait(TileCpuThread *t, uint32_t bar, uint32_t parity, uint32_t
 	Thread *self = thread_of(t);
 	Mbarrier *b = mbarrier_at(self, self->cta, bar, line);
 
+	schedule_let_lanes_come(self);
 	if ((b->phase & 1) == (parity & 1)) {
 		self->wait = WAIT_MBARRIER;
 		self->wait_line = line;

@@ -95,6 +95,29 @@ void tilecpu_fail(TileCpuThread *t, const char *text, uint32_t line)
 	report_fail(thread_of(t), line, "%s", text);
 }
 
+void tilecpu_check_bounds(TileCpuThread *t, const char *name, uint32_t dims, const int64_t *bounds, int64_t more, uint32_t line)
+{
+	uint32_t rank = dims >> 8;
+
+	if (dims == UINT32_MAX)
+		report_fail(thread_of(t), line, "the optional tensor '%s' is not given", name);
+	for (uint32_t d = 0, look = dims & 0xff; look; d++, look >>= 1) {
+		int64_t first = bounds[d], last = first + (look == 1 ? more : 0), extent = bounds[rank + d];
+		bool low = (uint64_t)first < (uint64_t)extent;
+
+		if (look & 1 && (!low || (uint64_t)last >= (uint64_t)extent))
+			report_fail(thread_of(t), line, "index %lld of dimension %u of '%s' is out of bounds: the extent is %lld",
+				(long long)(low ? last : first), d, name, (long long)extent);
+	}
+}
+
+void tilecpu_interrupted(TileCpuThread *t, uint32_t line)
+{
+	const TileCpuLaunch *l = thread_of(t)->cta->worker->launch;
+
+	report_fail(thread_of(t), line, "the loop of this line has run for %g seconds without coming to a barrier", l->timeout);
+}
+
 /* ---- deadlock ---- */
 
 typedef struct Text {
@@ -125,7 +148,10 @@ static void add_mbarrier(Text *x, Thread *t)
 {
 	const Mbarrier *b = mbarrier_at(t, t->cta, t->wait_object, t->wait_line);
 
-	add(x, "waits for mbarrier +%u, parity %u: phase %u lacks %u of %u arrivals", b->offset, t->wait_parity, b->phase, b->pending, b->count);
+	char name[NAME_SIZE];
+
+	add(x, "waits for mbarrier %s, parity %u: phase %u lacks %u of %u arrivals", mbarrier_name(b, name, sizeof name), t->wait_parity, b->phase,
+		b->pending, b->count);
 	if (b->tx)
 		add(x, " and %lld bytes", (long long)b->tx);
 }
@@ -153,14 +179,15 @@ static void add_wait(Text *x, Thread *t)
 {
 	const Cta *c = t->cta;
 	const Worker *k = c->worker;
+	const NamedBarrier *b = &c->barriers[t->wait == WAIT_BARRIER ? t->wait_object : 0];
+	char name[NAME_SIZE];
 
 	switch (t->wait) {
 	case WAIT_MBARRIER:
 		add_mbarrier(x, t);
 		break;
 	case WAIT_BARRIER:
-		add(x, "waits at barrier %u: %u of %u threads have come", t->wait_object, c->barriers[t->wait_object].arrived,
-			c->barriers[t->wait_object].threads);
+		add(x, "waits at %s: %u of %u threads have come", barrier_name(b->name, t->wait_object, name, sizeof name), b->arrived, b->threads);
 		break;
 	case WAIT_CLUSTER:
 		add(x, "waits at cluster_sync: %u of %u threads have come", k->cluster.arrived, k->live);

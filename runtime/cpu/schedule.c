@@ -1,6 +1,8 @@
 /* schedule.c - picks, by the seed, which warp runs next and when asynchronous operations advance. */
 #include "runtime/cpu/cta.h"
 
+#include <stdatomic.h>
+
 enum { ASYNC_ODDS = 4 }; /* between two warps, one chance in this many */
 
 /* ---- random numbers: splitmix64 ---- */
@@ -73,11 +75,17 @@ static Fiber *pick(Worker *k)
 	Warp *w = k->running;
 	unsigned lane;
 
+	if (!w->runnable) {
+		w->runnable = w->later;
+		w->later = 0;
+	}
 	if (!w->runnable || k->failed) {
 		k->current = NULL;
 		return &k->host;
 	}
-	lane = w->descending ? 31u - (unsigned)__builtin_clz(w->runnable) : (unsigned)__builtin_ctz(w->runnable);
+	atomic_store_explicit(&k->switches, atomic_load_explicit(&k->switches, memory_order_relaxed) + 1, memory_order_relaxed);
+	/* lane 0 is elected to arrive and to start transfers: what others do behind that must not come before */
+	lane = w->descending && !(w->runnable & 1) ? 31u - (unsigned)__builtin_clz(w->runnable) : (unsigned)__builtin_ctz(w->runnable);
 	w->runnable &= ~(1u << lane);
 	k->current = &w->threads[lane];
 	return &k->current->fiber;
@@ -85,7 +93,24 @@ static Fiber *pick(Worker *k)
 
 void schedule_block(Thread *t)
 {
-	fiber_switch(&t->fiber, pick(t->cta->worker));
+	Fiber *next = pick(t->cta->worker);
+
+	if (next != &t->fiber)
+		fiber_switch(&t->fiber, next);
+}
+
+void schedule_let_lanes_come(Thread *t)
+{
+	if (!t->warp->runnable)
+		return;
+	t->warp->later |= 1u << thread_lane(t);
+	schedule_block(t);
+}
+
+void schedule_in_order(Thread *t)
+{
+	make_runnable(t);
+	schedule_block(t);
 }
 
 void schedule_end(Thread *t)

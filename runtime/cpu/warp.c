@@ -37,6 +37,7 @@ static void part(Thread *t)
 	for (uint32_t i = 0; i < w->size; i++)
 		if (&w->threads[i] != t)
 			schedule_wake(&w->threads[i]);
+	schedule_in_order(t);
 }
 
 static void check_full(Thread *t, const char *name, uint32_t line)
@@ -116,13 +117,15 @@ static void check_rows(Thread *t, const char *name, uint32_t address, uint32_t c
 		check_shared(t, name, address, 16, 16, line);
 }
 
-static void load_matrices(const Cta *c, const Rendezvous *r, uint32_t count, bool trans)
+static void load_matrices(Thread *t, const Rendezvous *r, uint32_t count, bool trans, uint32_t line)
 {
 	for (uint32_t k = 0; k < count; k++) {
 		Matrix m;
 
-		for (uint32_t i = 0; i < 8; i++)
-			memcpy(m.e[i], c->smem + r->word[8 * k + i], 16);
+		for (uint32_t i = 0; i < 8; i++) {
+			race_read(t, "ldmatrix", r->word[8 * k + i], 16, line);
+			memcpy(m.e[i], t->cta->smem + r->word[8 * k + i], 16);
+		}
 		for (uint32_t lane = 0; lane < WARP; lane++)
 			((uint32_t *)r->out[lane])[k] = lane_word(&m, lane, trans);
 	}
@@ -137,7 +140,7 @@ void tilecpu_ldmatrix(TileCpuThread *t, uint32_t *out, uint32_t address, uint32_
 	r->word[thread_lane(self)] = address;
 	r->out[thread_lane(self)] = out;
 	if (meet(self, "ldmatrix", count << 1 | (trans != 0), line)) {
-		load_matrices(self->cta, r, count, trans);
+		load_matrices(self, r, count, trans, line);
 		part(self);
 	}
 }
@@ -151,7 +154,7 @@ static void store_matrices(Thread *t, const Rendezvous *r, uint32_t count, bool 
 			put_lane_word(&m, lane, trans, ((const uint32_t *)r->in[lane])[k]);
 		for (uint32_t i = 0; i < 8; i++) {
 			memcpy(t->cta->smem + r->word[8 * k + i], m.e[i], 16);
-			proxy_written(t, r->word[8 * k + i], 16, line);
+			race_write(t, "stmatrix", r->word[8 * k + i], 16, line);
 		}
 	}
 }

@@ -31,6 +31,8 @@ typedef struct Product {
 	Issue x;
 	Accumulator *acc;
 	uint32_t issued; /* threads */
+	uint32_t number, warps; /* warps: that have begun to issue it, a bit each */
+	uint32_t *clock, clock_width; /* what all of them knew then */
 	uint32_t a[WARPGROUP][4];
 } Product;
 
@@ -81,6 +83,8 @@ void products_close(ProductQueue *q)
 		free(a->m);
 		free(a);
 	}
+	for (uint32_t i = 0; i < q->size; i++)
+		free(q->ring[i].clock);
 	free(q->ring);
 	free(q);
 }
@@ -120,7 +124,8 @@ static void grow_ring(ProductQueue *q)
 
 	if (!ring)
 		abort();
-	for (uint32_t i = q->done; i != q->tail; i++)
+	memset(ring, 0, size * sizeof *ring);
+	for (uint32_t i = q->done; i != q->done + q->size; i++)
 		ring[i & (size - 1)] = *product_at(q, i);
 	free(q->ring);
 	q->ring = ring;
@@ -242,34 +247,20 @@ static void execute_until(Cta *c, ProductQueue *q, uint32_t end)
 
 /* ---- issue ---- */
 
-/* Whether no store of the CTA can lack a fence: the usual case, told without looking at addresses. */
-static bool all_fenced(const Thread *t)
-{
-	const uint32_t *fenced = t->warp->clock.fenced, *last = t->cta->last_written;
-
-	for (uint32_t w = 0; w < t->cta->worker->nwarps; w++)
-		if (last[w] > fenced[w])
-			return false;
-	return true;
-}
-
-static void check_operand(Thread *t, uint64_t desc, bool mn, uint32_t rows, uint32_t line)
+static void check_operand(Thread *t, const Product *p, uint64_t desc, bool mn, uint32_t rows)
 {
 	Operand o = operand_decode(desc, mn);
-	uint32_t size = t->cta->worker->smem_bytes;
-	bool fenced = all_fenced(t);
+	uint32_t size = t->cta->worker->smem_bytes, lines[2 * MAX_N];
 
 	if (desc >> 49 & 7)
-		report_fail(t, line, "a matrix descriptor with base offset %u; the CPU device has only 0", (unsigned)(desc >> 49 & 7));
-	/* of the 8 lines of a block the first and the last are enough to see whether it is in shared memory */
-	for (uint32_t i = 0; i < rows * 2; i += fenced && i % 8 == 0 ? 7 : 1) {
-		uint32_t at = operand_line(&o, i / 16, i / 8 % 2, i % 8);
-
-		if (at + 16 > size)
-			report_fail(t, line, "wgmma reads shared +%u, beyond the %u bytes of shared memory", at, size);
-		if (!fenced)
-			proxy_check(t, "wgmma", at, GRANULE, line);
+		report_fail(t, p->x.line, "a matrix descriptor with base offset %u; the CPU device has only 0", (unsigned)(desc >> 49 & 7));
+	for (uint32_t i = 0; i < rows * 2; i++) {
+		lines[i] = operand_line(&o, i / 16, i / 8 % 2, i % 8);
+		if (lines[i] + 16 > size)
+			report_fail(t, p->x.line, "wgmma reads shared +%u, beyond the %u bytes of shared memory", lines[i], size);
 	}
+	if (t->cta->worker->races)
+		race_product(t, p->clock, p->number + 1, lines, rows * 2, p->x.line);
 }
 
 static void check_shape(Thread *t, const Issue *p)
@@ -315,7 +306,8 @@ static Product *new_product(ProductQueue *q, Thread *t, const Issue *x, const fl
 		grow_ring(q);
 	p = product_at(q, q->tail);
 	p->x = *x;
-	p->issued = 0;
+	p->issued = p->warps = 0;
+	p->number = q->tail;
 	p->acc = choose_accumulator(q, t, x, d);
 	p->acc->end = ++q->tail;
 	p->acc->line = x->line;
@@ -348,13 +340,33 @@ static void wake_waiters(ProductQueue *q)
 static void completed(ProductQueue *q, Thread *t, const Product *p)
 {
 	if (!p->x.from_registers)
-		check_operand(t, p->x.desc_a, p->x.flags & A_MN, M, p->x.line);
-	check_operand(t, p->x.desc_b, p->x.flags & B_MN, p->x.n, p->x.line);
+		check_operand(t, p, p->x.desc_a, p->x.flags & A_MN, M);
+	check_operand(t, p, p->x.desc_b, p->x.flags & B_MN, p->x.n);
 	q->complete++;
 	/* the operands are read some time between here and the wait */
 	if (random_below(t->cta->worker, 2))
 		execute_until(t->cta, q, q->complete);
 	wake_waiters(q);
+}
+
+/* The least of what the warps know. */
+static void take_clock(Thread *t, Product *p)
+{
+	const Worker *k = t->cta->worker;
+	const uint32_t *own = clock_row(k, t->warp->clock);
+	uint32_t n = k->clocks.ncomponents;
+
+	if (p->clock_width < n) {
+		p->clock = realloc(p->clock, n * sizeof *p->clock);
+		if (!p->clock)
+			abort();
+		p->clock_width = n;
+	}
+	if (!p->warps)
+		memcpy(p->clock, own, n * sizeof *own);
+	for (uint32_t i = 0; p->warps && i < n; i++)
+		p->clock[i] = p->clock[i] < own[i] ? p->clock[i] : own[i];
+	p->warps |= 1u << member(t) / WARP;
 }
 
 static void take_part(Thread *t, const Product *p, float *d, bool add)
@@ -381,6 +393,8 @@ void tilecpu_wgmma(TileCpuThread *t, float *d, uint32_t n, uint32_t kind, const 
 		check_same(self, &p->x, &x);
 	}
 	self->products++;
+	if (!(p->warps >> member(self) / WARP & 1))
+		take_clock(self, p);
 	take_part(self, p, d, flags & ADD);
 	if (a)
 		memcpy(p->a[member(self)], a, sizeof p->a[0]);
@@ -426,8 +440,10 @@ void tilecpu_wgmma_wait(TileCpuThread *t, uint32_t n, uint32_t line)
 	if (n >= GROUPS)
 		report_fail(self, line, "wgmma_wait(%u): at most %d", n, GROUPS - 1);
 	end = self->group_end[(self->groups - n - 1) % GROUPS];
+	schedule_let_lanes_come(self);
 	await_issue(self, q, end, line);
 	execute_until(self->cta, q, end);
+	clock_advance(self->warp, COMPONENT_PRODUCTS, end);
 	for (uint32_t k = 0; k < q->nactive; k++) {
 		Accumulator *a = q->active[k];
 

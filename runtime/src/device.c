@@ -78,6 +78,20 @@ tilert_status tilert_cpu_configure(tilert_device *d, uint64_t seed, unsigned thr
 	return TILERT_OK;
 }
 
+tilert_status tilert_cpu_set_checks(tilert_device *d, const tilert_cpu_checks *checks)
+{
+	tilert_status s = check_cpu(d, "tilert_cpu_set_checks");
+
+	if (s)
+		return s;
+	if (!(checks->timeout >= 0))
+		return rt_fail(TILERT_EINVAL, "tilert_cpu_set_checks: a timeout of %g seconds", checks->timeout);
+	pthread_mutex_lock(&d->lock);
+	d->checks = *checks;
+	pthread_mutex_unlock(&d->lock);
+	return TILERT_OK;
+}
+
 tilert_status tilert_cpu_set_progress(tilert_device *d, tilert_progress fn, void *user)
 {
 	tilert_status s = check_cpu(d, "tilert_cpu_set_progress");

@@ -45,6 +45,7 @@ struct tilert_device {
 	pthread_mutex_t lock;
 	uint64_t seed;
 	unsigned threads;
+	tilert_cpu_checks checks;
 	tilert_progress progress;
 	void *progress_user;
 };

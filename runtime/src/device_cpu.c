@@ -8,7 +8,7 @@
 #include "runtime/src/device.h"
 #include "runtime/src/error.h"
 
-enum { ALIGNMENT = 256 };
+enum { ALIGNMENT = 256, DEFAULT_TIMEOUT = 60 };
 
 static void *host(tilert_ptr p)
 {
@@ -24,7 +24,10 @@ int rt_cpu_cores(void)
 tilert_status rt_cpu_open(tilert_device *d)
 {
 	d->ops = &rt_cpu_ops;
+	const char *no_races = getenv("TILERT_NO_RACE_CHECK");
+
 	d->seed = 1;
+	d->checks = (tilert_cpu_checks){ .races = !no_races || !strcmp(no_races, "0"), .timeout = DEFAULT_TIMEOUT };
 	d->info.sm_count = rt_cpu_cores();
 #ifdef _SC_PHYS_PAGES
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);

@@ -93,6 +93,8 @@ tilert_status rt_cpu_launch(const tilert_prepared *p, tilert_stream stream)
 	pthread_mutex_lock(&d->lock);
 	l.seed = d->seed;
 	l.workers = d->threads;
+	l.no_race_check = !d->checks.races;
+	l.timeout = d->checks.timeout;
 	l.progress = d->progress;
 	l.user = d->progress_user;
 	pthread_mutex_unlock(&d->lock);

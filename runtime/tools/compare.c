@@ -72,6 +72,18 @@ static void check_shape(const HostTensor *t, const Npy *n, const char *path)
 	tool_die(EXIT_RUN, "--compare %s: the tensor is %s but %s is %s", t->name, ours, path, theirs);
 }
 
+/* What rounding to the type and the usual products leave. */
+static double default_tolerance(tilert_dtype t)
+{
+	switch (t) {
+	case TILERT_BF16: return 1e-2;
+	case TILERT_F16: return 2e-3;
+	case TILERT_TF32:
+	case TILERT_F32: return 1e-3;
+	default: return 0;
+	}
+}
+
 bool compare_with_file(const HostTensor *t, const char *path, double tolerance)
 {
 	Reference r = { .as = t->dtype };
@@ -80,6 +92,7 @@ bool compare_with_file(const HostTensor *t, const char *path, double tolerance)
 	if (!npy_read(path, &r.npy, why, sizeof why))
 		tool_die(EXIT_RUN, "%s: %s", path, why);
 	check_shape(t, &r.npy, path);
+	tolerance = tolerance < 0 ? default_tolerance(t->dtype) : tolerance;
 	Difference d = compare_numbers(t->count, read_tensor, t, read_reference, &r);
 	bool ok = d.rms_ratio <= tolerance && d.mismatched == 0;
 	printf("%s: max abs error %.3g, RMS ratio %.3g (tolerance %.3g)", t->name, d.max_abs, d.rms_ratio, tolerance);

@@ -110,13 +110,19 @@ void element_set(tilert_dtype t, void *data, size_t i, double v)
 	}
 }
 
+/* ml_dtypes' bfloat16, or the bits of one. */
+static bool has_bf16(const Npy *n, tilert_dtype as)
+{
+	return n->item_bytes == 2 && (n->kind == 'V' || (n->kind == 'u' && as == TILERT_BF16));
+}
+
 double element_get_npy(const Npy *n, size_t i, tilert_dtype as)
 {
 	const char *p = (const char *)n->data + i * n->item_bytes;
 
 	if (n->kind == 'f')
 		return load_float(p, n->item_bytes);
-	if (n->kind == 'u' && n->item_bytes == 2 && as == TILERT_BF16)
+	if (has_bf16(n, as))
 		return load_bf16(p);
 	return load_integer_double(p, n->item_bytes, n->kind == 'i');
 }
@@ -138,7 +144,7 @@ bool element_from_npy(const Npy *n, tilert_dtype t, void *out)
 	unsigned item_bytes;
 
 	element_npy_type(t, &kind, &item_bytes);
-	bool raw_bf16 = t == TILERT_BF16 && n->kind == 'u' && n->item_bytes == 2;
+	bool raw_bf16 = t == TILERT_BF16 && has_bf16(n, t);
 	if (!raw_bf16 && (n->kind != kind || n->item_bytes != item_bytes))
 		return false;
 	if (t != TILERT_BF16 || raw_bf16) {

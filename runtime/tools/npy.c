@@ -71,6 +71,7 @@ static bool is_supported(char kind, unsigned bytes)
 	case 'i':
 	case 'u': return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
 	case 'b': return bytes == 1;
+	case 'V': return bytes == 2; /* what NumPy makes of ml_dtypes' bfloat16 */
 	default: return false;
 	}
 }
@@ -85,7 +86,7 @@ static bool read_descr(Header *h, Npy *out)
 	if (n >= 1 && d[0] == '>')
 		return bad(h, "it is big-endian: save it with .astype(a.dtype.newbyteorder('<'))");
 	if (n != 3 || !strchr("<|=", d[0]) || d[2] < '0' || d[2] > '9' || !is_supported(d[1], (unsigned)(d[2] - '0'))) {
-		snprintf(h->why, h->why_size, "element type '%.*s' is none of f2 f4 f8 i1..i8 u1..u8 b1",
+		snprintf(h->why, h->why_size, "element type '%.*s' is none of f2 f4 f8 i1..i8 u1..u8 b1 V2 (bfloat16)",
 		         n > 20 ? 20 : (int)n, d);
 		return false;
 	}

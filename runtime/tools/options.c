@@ -12,7 +12,7 @@
 
 typedef enum OptionId {
 	OPT_KERNEL, OPT_ARG, OPT_DIM, OPT_SCALAR, OPT_OUT, OPT_DEVICE, OPT_TIME, OPT_COMPARE, OPT_TOL, OPT_SEED,
-	OPT_DEFINE, OPT_INCLUDE, OPT_LIST, OPT_HELP, OPT_VERSION
+	OPT_SEEDS, OPT_NO_RACE_CHECK, OPT_TIMEOUT, OPT_DEFINE, OPT_INCLUDE, OPT_RUN, OPT_LIST, OPT_JSON, OPT_HELP, OPT_VERSION
 } OptionId;
 
 typedef struct OptionRow {
@@ -29,12 +29,18 @@ static const OptionRow rows[] = {
 	{ OPT_OUT, "--out", "T=FILE.npy", "writes a tensor after the run (bf16 as f4)" },
 	{ OPT_DEVICE, "--device", "DEVICE", "cpu (default), cuda or cuda:N" },
 	{ OPT_COMPARE, "--compare", "T=FILE.npy", "compares a tensor with a file; exit code 1 when it differs" },
-	{ OPT_TOL, "--tol", "X", "largest RMS of the difference over RMS of the file (default 1e-2)" },
+	{ OPT_TOL, "--tol", "X", "largest RMS of the difference over RMS of the file (default: bf16 1e-2,\n"
+	                      "f16 2e-3, f32 1e-3, integers 0)" },
 	{ OPT_TIME, "--time", "[N]", "times N more launches (default 20; cpu 3)" },
 	{ OPT_SEED, "--seed", "S", "of random tensors and of the CPU device's scheduling (default 1)" },
+	{ OPT_SEEDS, "--seeds", "N", "runs N times, with the schedules of seeds S, S + 1, ..." },
+	{ OPT_NO_RACE_CHECK, "--no-race-check", NULL, "CPU device: looks for no races and missing fences, and is faster" },
+	{ OPT_TIMEOUT, "--timeout", "SECONDS", "CPU device: ends a launch without progress (default 60; 0: never)" },
 	{ OPT_DEFINE, "-D", "NAME=V", "passed to tilec" },
 	{ OPT_INCLUDE, "-I", "DIR", "passed to tilec" },
+	{ OPT_RUN, "--run", NULL, "runs, where FILE alone would list: a kernel that needs no arguments" },
 	{ OPT_LIST, "--list", NULL, "lists the kernels and their parameters, and runs nothing; so does FILE alone" },
+	{ OPT_JSON, "--json", NULL, "lists as JSON" },
 	{ OPT_HELP, "--help", NULL, "this text" },
 	{ OPT_VERSION, "--version", NULL, "the version" },
 };
@@ -75,13 +81,13 @@ static void add_pair(NameValues *list, const char *option, const char *text)
 	list->items[list->count++] = (NameValue){ name, equals + 1 };
 }
 
-static double parse_tolerance(const char *text)
+static double parse_real(const char *option, const char *text)
 {
 	char *end;
 	double v = strtod(text, &end);
 
 	if (end == text || *end || !(v >= 0))
-		tool_die(EXIT_USAGE, "--tol %s: expected a number of at least 0", text);
+		tool_die(EXIT_USAGE, "%s %s: expected a number of at least 0", option, text);
 	return v;
 }
 
@@ -114,11 +120,16 @@ static void apply(Options *o, const OptionRow *row, const char *value)
 	case OPT_OUT: add_pair(&o->outs, row->name, value); break;
 	case OPT_DEVICE: o->device = value; break;
 	case OPT_COMPARE: add_pair(&o->compares, row->name, value); break;
-	case OPT_TOL: o->tolerance = parse_tolerance(value); break;
+	case OPT_TOL: o->tolerance = parse_real(row->name, value); break;
 	case OPT_SEED: o->seed = parse_unsigned(row->name, value, 0, UINT64_MAX); break;
+	case OPT_SEEDS: o->seeds = (unsigned)parse_unsigned(row->name, value, 1, 1000000); break;
+	case OPT_NO_RACE_CHECK: o->no_race_check = true; break;
+	case OPT_TIMEOUT: o->timeout = parse_real(row->name, value); break;
 	case OPT_DEFINE:
 	case OPT_INCLUDE: add_compiler_flag(o, row->name, value); break;
+	case OPT_RUN: break; /* the line has more than the file */
 	case OPT_LIST: o->list = true; break;
+	case OPT_JSON: o->list = o->json = true; break;
 	case OPT_TIME:
 		o->time = true;
 		if (value)
@@ -186,7 +197,7 @@ static int parse_word(Options *o, int argc, char **argv, int i)
 
 void options_parse(Options *o, int argc, char **argv)
 {
-	*o = (Options){ .device = "cpu", .tolerance = 1e-2, .seed = 1 };
+	*o = (Options){ .device = "cpu", .tolerance = -1, .timeout = 60, .seed = 1, .seeds = 1 };
 	for (int i = 1; i < argc;)
 		i = parse_word(o, argc, argv, i);
 	if (!o->file)

@@ -21,9 +21,11 @@ typedef struct Options {
 	NameValues args, dims, scalars, outs, compares;
 	const char **compiler_flags; /* -D NAME=v and -I DIR, for tilec */
 	size_t n_compiler_flags;
-	double tolerance;
+	double tolerance; /* negative: by the tensor's type */
+	double timeout;   /* of the CPU device, seconds */
 	uint64_t seed;
-	bool list, time;
+	unsigned seeds;   /* to run with, from `seed` on */
+	bool list, json, time, no_race_check;
 	unsigned repeats; /* 0: the device's default */
 } Options;
 

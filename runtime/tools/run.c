@@ -196,6 +196,7 @@ void run_build_arguments(Run *r)
 	}
 	r->tensors = tool_alloc(r->n_tensors, sizeof *r->tensors);
 	r->directions = tool_alloc(r->n_tensors, sizeof *r->directions);
+	r->initial = tool_alloc(r->n_tensors, sizeof *r->initial);
 	r->args = tool_alloc(r->n_tensors + o->dims.count + o->scalars.count, sizeof *r->args);
 	add_dims(r);
 	add_scalars(r);
@@ -222,8 +223,20 @@ static tilert_arg *find_arg(Run *r, const char *name)
 	return NULL;
 }
 
+static void keep_initial(Run *r)
+{
+	for (size_t i = 0; i < r->n_tensors && r->o->seeds > 1; i++) {
+		const HostTensor *t = &r->tensors[i];
+		if (!t->data || !(r->directions[i] & 2))
+			continue;
+		r->initial[i] = tool_alloc(t->bytes, 1);
+		memcpy(r->initial[i], t->data, t->bytes);
+	}
+}
+
 void run_upload(Run *r)
 {
+	keep_initial(r);
 	for (size_t i = 0; i < r->n_tensors; i++) {
 		HostTensor *t = &r->tensors[i];
 		tilert_arg *a = find_arg(r, t->name);
@@ -231,6 +244,15 @@ void run_upload(Run *r)
 			continue;
 		run_check(tilert_alloc(r->device, t->bytes, &a->tensor.data));
 		run_check(tilert_upload(r->device, a->tensor.data, t->data, t->bytes));
+	}
+}
+
+void run_restore(Run *r)
+{
+	for (size_t i = 0; i < r->n_tensors; i++) {
+		tilert_arg *a = find_arg(r, r->tensors[i].name);
+		if (a && r->initial[i])
+			run_check(tilert_upload(r->device, a->tensor.data, r->initial[i], r->tensors[i].bytes));
 	}
 }
 
@@ -283,8 +305,11 @@ void run_free(Run *r)
 		if (r->args[i].kind == TILERT_ARG_TENSOR)
 			tilert_free(r->device, r->args[i].tensor.data);
 	}
-	for (size_t i = 0; i < r->n_tensors; i++)
+	for (size_t i = 0; i < r->n_tensors; i++) {
 		tensor_free(&r->tensors[i]);
+		free(r->initial[i]);
+	}
+	free(r->initial);
 	free(r->tensors);
 	free(r->directions);
 	free(r->args);

@@ -12,6 +12,8 @@ typedef struct Run {
 	tilert_kernel *kernel;
 	HostTensor *tensors; /* by tensor parameter; data NULL: absent */
 	int *directions;
+	void **initial;       /* what outputs start with, where it is needed again */
+	uint64_t seed;        /* of this launch */
 	size_t n_tensors;
 	tilert_arg *args;
 	size_t n_args;
@@ -20,6 +22,8 @@ typedef struct Run {
 /* All of these leave the program with a message when something is wrong. */
 void run_build_arguments(Run *r);
 void run_upload(Run *r);
+/* Before another launch: tensors are as they were before the last. */
+void run_restore(Run *r);
 /* Waits, and brings back what the kernel may have written. */
 void run_download(Run *r);
 void run_time(Run *r, tilert_prepared *p);

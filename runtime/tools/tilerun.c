@@ -8,6 +8,7 @@
 
 #include "runtime/tools/compare.h"
 #include "runtime/tools/compile.h"
+#include "runtime/tools/list.h"
 #include "runtime/tools/options.h"
 #include "runtime/tools/run.h"
 #include "runtime/tools/tool.h"
@@ -30,41 +31,6 @@ static tilert_module *open_module(tilert_device *d, const Options *o)
 		tool_die(EXIT_USAGE, "%s is for .tile files, and %s is compiled", o->compiler_flags[0], o->file);
 	run_check(tilert_module_open(d, o->file, &m));
 	return m;
-}
-
-/* ---- --list ---- */
-
-static void list_param(const tilert_param *p)
-{
-	static const char *const direction[] = { "", "in", "out", "inout" };
-
-	if (p->kind == TILERT_ARG_TENSOR)
-		printf("  %s%s %s %s%s\n", p->optional ? "optional " : "", direction[p->direction & 3],
-		       tilert_dtype_name(p->dtype), p->name, p->shape);
-	else if (p->kind == TILERT_ARG_DIM)
-		printf("  dim %s\n", p->name);
-	else
-		printf("  %s %s\n", tilert_dtype_name(p->dtype), p->name);
-}
-
-static void list(tilert_module *m)
-{
-	tilert_kernel *k;
-
-	for (size_t i = 0; (k = tilert_module_kernel_at(m, i)); i++) {
-		tilert_kernel_info info;
-		run_check(tilert_kernel_get_info(k, &info));
-		printf("kernel %s: %u threads", tilert_kernel_name(k), info.threads);
-		if (info.cluster > 1)
-			printf(", clusters of %u", info.cluster);
-		printf(", %u bytes of shared memory, %u registers%s\n", info.smem_bytes, info.registers,
-			info.dependent ? ", waits for the grids before it" : "");
-		for (size_t j = 0; j < tilert_kernel_param_count(k); j++) {
-			tilert_param p;
-			run_check(tilert_kernel_param(k, j, &p));
-			list_param(&p);
-		}
-	}
 }
 
 /* ---- progress ---- */
@@ -102,6 +68,7 @@ static void clear_progress(Progress *p)
 static void set_up_cpu(tilert_device *d, const Options *o, Progress *p)
 {
 	run_check(tilert_cpu_configure(d, o->seed, 0));
+	run_check(tilert_cpu_set_checks(d, &(tilert_cpu_checks){ .races = !o->no_race_check, .timeout = o->timeout }));
 	clock_gettime(CLOCK_MONOTONIC, &p->last);
 	if (isatty(STDERR_FILENO))
 		run_check(tilert_cpu_set_progress(d, show_progress, p));
@@ -140,6 +107,35 @@ static bool report(Run *r)
 	return ok;
 }
 
+static void launch(Run *r, tilert_prepared *p, Progress *progress)
+{
+	tilert_status s = tilert_prepared_launch(p, NULL);
+
+	clear_progress(progress);
+	if (s && r->o->seeds > 1)
+		tool_die(EXIT_RUN, "seed %llu: %s", (unsigned long long)r->seed, tilert_last_error());
+	run_check(s);
+	run_download(r);
+}
+
+/* The seeds but the last; false: a comparison failed. */
+static bool run_seeds(Run *r, tilert_prepared *p, Progress *progress)
+{
+	const NameValues *compares = &r->o->compares;
+	bool ok = true;
+
+	for (unsigned n = 1; n < r->o->seeds && ok; n++) {
+		launch(r, p, progress);
+		for (size_t i = 0; i < compares->count; i++)
+			ok &= compare_with_file(run_find_output(r, "--compare", compares->items[i].name), compares->items[i].value, r->o->tolerance);
+		if (!ok)
+			printf("with seed %llu\n", (unsigned long long)r->seed);
+		run_check(tilert_cpu_configure(r->device, ++r->seed, 0));
+		run_restore(r);
+	}
+	return ok;
+}
+
 static bool run(Run *r, Progress *progress)
 {
 	tilert_prepared *p;
@@ -147,11 +143,11 @@ static bool run(Run *r, Progress *progress)
 	run_build_arguments(r);
 	run_upload(r);
 	run_check(tilert_prepare(r->kernel, r->args, r->n_args, &p));
-	tilert_status s = tilert_prepared_launch(p, NULL);
-	clear_progress(progress);
-	run_check(s);
-	run_download(r);
-	bool ok = report(r);
+	bool ok = run_seeds(r, p, progress);
+	if (ok) {
+		launch(r, p, progress);
+		ok = report(r);
+	}
 	if (r->o->time)
 		run_time(r, p);
 	clear_progress(progress);
@@ -183,9 +179,9 @@ int main(int argc, char **argv)
 	tilert_device *d = o.list ? NULL : open_device(&o, &progress);
 	tilert_module *m = open_module(d, &o);
 	if (o.list) {
-		list(m);
+		(o.json ? list_json : list_kernels)(m);
 	} else {
-		Run r = { .o = &o, .device = d, .kernel = choose_kernel(m, o.kernel) };
+		Run r = { .o = &o, .device = d, .kernel = choose_kernel(m, o.kernel), .seed = o.seed };
 		progress.kernel = tilert_kernel_name(r.kernel);
 		ok = run(&r, &progress);
 		run_free(&r);

@@ -17,6 +17,7 @@
 #include "runtime/src/float16.h"
 
 enum { SEEDS = 24 };
+#define NO_SLOT UINT32_MAX
 
 static char error[8192];
 
@@ -25,13 +26,15 @@ typedef struct Run {
 	uint32_t grid, threads, smem, cluster;
 	uint64_t seed;
 	unsigned workers;
+	bool unchecked; /* for races */
+	double timeout;
 } Run;
 
 static int run_kernel(Run r, void *const *params)
 {
 	TileCpuLaunch l = { .entry = r.kernel, .kernel_name = "k", .source_name = "k.tile", .params = params, .seed = r.seed,
 		.grid = { r.grid ? r.grid : 1, 1, 1 }, .threads = r.threads, .smem_bytes = r.smem, .cluster = r.cluster,
-		.workers = r.workers ? r.workers : 1, .error = error, .error_size = sizeof error };
+		.workers = r.workers ? r.workers : 1, .no_race_check = r.unchecked, .timeout = r.timeout, .error = error, .error_size = sizeof error };
 
 	return tilecpu_launch(&l);
 }
@@ -53,7 +56,7 @@ static void expect_error(int status, const char *part)
 
 static void sync_all(TileCpuThread *t, uint32_t threads, uint32_t line)
 {
-	tilecpu_bar_sync(t, 0, threads, line);
+	tilecpu_bar_sync(t, 0, threads, NULL, line);
 }
 
 static void put32(TileCpuThread *t, uint32_t offset, uint32_t value, uint32_t line)
@@ -132,8 +135,8 @@ static void ring_kernel(TileCpuThread *t, void *const *params)
 
 	if (t->thread == 0)
 		for (uint32_t s = 0; s < 2; s++) {
-			tilecpu_mbar_init(t, FULL + 8 * s, 32);
-			tilecpu_mbar_init(t, EMPTY + 8 * s, 32);
+			tilecpu_mbar_init(t, FULL + 8 * s, 32, NULL, NO_SLOT);
+			tilecpu_mbar_init(t, EMPTY + 8 * s, 32, NULL, NO_SLOT);
 		}
 	sync_all(t, 64, 1);
 	tilecpu_role(t, t->thread < 32 ? "Produce" : "Consume", 0, 2);
@@ -171,7 +174,7 @@ static void too_many_kernel(TileCpuThread *t, void *const *params)
 {
 	(void)params;
 	if (t->thread == 0)
-		tilecpu_mbar_init(t, 8, 2);
+		tilecpu_mbar_init(t, 8, 2, NULL, NO_SLOT);
 	sync_all(t, 32, 1);
 	tilecpu_role(t, "Many", 0, 2);
 	if (t->thread == 0)
@@ -185,7 +188,7 @@ static void overrun_kernel(TileCpuThread *t, void *const *params)
 {
 	(void)params;
 	if (t->thread == 0)
-		tilecpu_mbar_init(t, 8, 32);
+		tilecpu_mbar_init(t, 8, 32, NULL, NO_SLOT);
 	sync_all(t, 64, 1);
 	tilecpu_role(t, t->thread < 32 ? "Fast" : "Slow", 0, 2);
 	if (t->thread >= 32) {
@@ -221,7 +224,7 @@ static void deadlock_kernel(TileCpuThread *t, void *const *params)
 {
 	(void)params;
 	if (t->thread == 0)
-		tilecpu_mbar_init(t, 64, 40);
+		tilecpu_mbar_init(t, 64, 40, NULL, NO_SLOT);
 	sync_all(t, 160, 1);
 	if (t->thread < 32) {
 		tilecpu_role(t, "Load", 0, 2);
@@ -232,7 +235,7 @@ static void deadlock_kernel(TileCpuThread *t, void *const *params)
 	}
 	tilecpu_role(t, "Work", (t->thread - 32) / 64, 5);
 	if (t->thread == 96)
-		tilecpu_bar_sync(t, 3, 64, 9);
+		tilecpu_bar_sync(t, 3, 64, NULL, 9);
 	tilecpu_mbar_wait(t, 64, 1, 6);
 	tilecpu_mbar_wait(t, 64, 0, 7);
 }
@@ -303,7 +306,7 @@ static void tma_kernel(TileCpuThread *t, void *const *params)
 	TmaCase *c = params[0];
 
 	if (t->thread == 0)
-		tilecpu_mbar_init(t, 16384, 1);
+		tilecpu_mbar_init(t, 16384, 1, NULL, NO_SLOT);
 	sync_all(t, 64, 1);
 	if (t->thread == 0) {
 		tilecpu_tma_load(t, &c->in, 0, 16384, c->coord, 2);
@@ -442,7 +445,7 @@ static void bulk_kernel(TileCpuThread *t, void *const *params)
 	const BulkCase *c = params[0];
 
 	if (t->thread == 0)
-		tilecpu_mbar_init(t, 1024, 1);
+		tilecpu_mbar_init(t, 1024, 1, NULL, NO_SLOT);
 	sync_all(t, 32, 1);
 	tilecpu_role(t, "Copy", 0, 1);
 	if (t->thread == 0) {
@@ -470,7 +473,7 @@ static unsigned wrong_bulk(BulkCase *c)
 
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		memset(c->out, 0, 256);
-		expect_ok(RUN(params, .kernel = bulk_kernel, .threads = 32, .smem = 1032, .seed = seed));
+		expect_ok(RUN(params, .kernel = bulk_kernel, .threads = 32, .smem = 1032, .seed = seed, .unchecked = true));
 		wrong += memcmp(c->in, c->out, 256) != 0;
 	}
 	return wrong;
@@ -784,7 +787,7 @@ static void chain_kernel(TileCpuThread *t, void *const *params)
 		tilecpu_wgmma_wait(t, 1, 11);
 		bad = bad || isnan(d[(step + 1) % 2][0]) || !isnan(d[step % 2][0]);
 		if (t->thread % 32 == 3)
-			tilecpu_mbar_init(t, WG_SMEM - 8 * (1 + t->thread / 32), 1); /* threads advance unevenly */
+			tilecpu_mbar_init(t, WG_SMEM - 8 * (1 + t->thread / 32), 1, NULL, NO_SLOT); /* threads advance unevenly */
 		tilecpu_syncwarp(t, 12);
 	}
 	tilecpu_wgmma_wait(t, 0, 13);
@@ -822,7 +825,7 @@ static void flight_kernel(TileCpuThread *t, void *const *params)
 	if (what == 2)
 		tilecpu_wgmma(t, d + 8, 32, TILE_CPU_BF16, a, 0, descriptor(0, false, 128, 64, 0), 1, 6);
 	if (what == 3 && t->thread >= 96)
-		tilecpu_bar_sync(t, 1, 64, 8);
+		tilecpu_bar_sync(t, 1, 64, NULL, 8);
 	tilecpu_wgmma_wait(t, 0, 7);
 }
 
@@ -847,7 +850,7 @@ static void fence_kernel(TileCpuThread *t, void *const *params)
 	uint8_t *out = params[1];
 
 	if (t->thread == 0)
-		tilecpu_mbar_init(t, 1024, 32);
+		tilecpu_mbar_init(t, 1024, 32, NULL, NO_SLOT);
 	tilecpu_role(t, t->thread < 32 ? "Write" : t->thread < 64 ? "Store" : "Other", 0, 1);
 	sync_all(t, 96, 2);
 	if (t->thread < 32) {
@@ -888,6 +891,221 @@ static void test_fences(void **state)
 				expect_error(status, "written at line 10 (role Write, warp 0) without a fence.proxy.async in between");
 		}
 	free(out);
+}
+
+/* ---- races: told by whichever schedule ---- */
+
+enum { RACE_BAR = 1024, RACE_SMEM = 1064 };
+
+typedef struct RaceCase {
+	void (*writer)(TileCpuThread *t, uint8_t *global), (*reader)(TileCpuThread *t, uint8_t *global);
+	const char *error; /* NULL: none */
+} RaceCase;
+
+/* Warp 0 runs `writer`, warp 1 `reader`; there are barriers full[0], for one arrival, and full[1], for two. */
+static void race_kernel(TileCpuThread *t, void *const *params)
+{
+	const RaceCase *c = params[0];
+
+	if (t->thread == 0) {
+		tilecpu_mbar_init(t, RACE_BAR, 1, "full", 0);
+		tilecpu_mbar_init(t, RACE_BAR + 8, 2, "full", 1);
+	}
+	sync_all(t, 64, 1);
+	tilecpu_role(t, t->thread < 32 ? "Write" : "Read", 0, 2);
+	(t->thread < 32 ? c->writer : c->reader)(t, params[1]);
+}
+
+static void read_at(TileCpuThread *t, uint32_t offset, uint32_t line)
+{
+	tilecpu_shared_read(t, offset + t->thread % 32 * 4, 4, line);
+}
+
+static void write_at(TileCpuThread *t, uint32_t offset, uint32_t line)
+{
+	put32(t, offset + t->thread % 32 * 4, 7, line);
+}
+
+static void arrive_once(TileCpuThread *t, uint32_t bar, uint32_t line)
+{
+	tilecpu_syncwarp(t, line);
+	if (t->thread % 32 == 0)
+		tilecpu_mbar_arrive(t, bar, line);
+}
+
+static void just_write(TileCpuThread *t, uint8_t *global) { (void)global; write_at(t, 0, 10); }
+static void just_read(TileCpuThread *t, uint8_t *global) { (void)global; read_at(t, 0, 20); }
+static void write_elsewhere(TileCpuThread *t, uint8_t *global) { (void)global; if (t->thread == 32) put32(t, 128 + 4, 1, 20); }
+static void write_one(TileCpuThread *t, uint8_t *global) { (void)global; if (t->thread == 0) put32(t, 128, 1, 10); }
+static void add(TileCpuThread *t, uint8_t *global) { (void)global; tilecpu_shared_atomic(t, 0, 4, 10); }
+
+static void write_and_arrive(TileCpuThread *t, uint8_t *global)
+{
+	(void)global;
+	write_at(t, 0, 10);
+	arrive_once(t, RACE_BAR, 11);
+}
+
+static void arrive_and_write(TileCpuThread *t, uint8_t *global)
+{
+	(void)global;
+	arrive_once(t, RACE_BAR, 11);
+	write_at(t, 0, 12);
+}
+
+static void wait_and_read(TileCpuThread *t, uint8_t *global)
+{
+	(void)global;
+	tilecpu_mbar_wait(t, RACE_BAR, 0, 19);
+	read_at(t, 0, 20);
+}
+
+/* What comes with the next phase is not known by who has waited for the first. */
+static void write_in_the_next_phase(TileCpuThread *t, uint8_t *global)
+{
+	(void)global;
+	arrive_once(t, RACE_BAR + 8, 10);
+	tilecpu_mbar_wait(t, RACE_BAR + 8, 0, 11);
+	write_at(t, 0, 12);
+	arrive_once(t, RACE_BAR + 8, 13);
+}
+
+static void read_in_the_first_phase(TileCpuThread *t, uint8_t *global)
+{
+	(void)global;
+	arrive_once(t, RACE_BAR + 8, 18);
+	tilecpu_mbar_wait(t, RACE_BAR + 8, 0, 19);
+	read_at(t, 0, 20);
+	arrive_once(t, RACE_BAR + 8, 21);
+}
+
+static void load_and_arrive(TileCpuThread *t, uint8_t *global)
+{
+	tilecpu_syncwarp(t, 9);
+	if (t->thread)
+		return;
+	tilecpu_mbar_arrive_expect_tx(t, RACE_BAR, 128, 10);
+	tilecpu_bulk_load(t, 0, global, 128, RACE_BAR, 11);
+}
+
+static void announce_late(TileCpuThread *t, uint8_t *global)
+{
+	tilecpu_syncwarp(t, 9);
+	if (t->thread)
+		return;
+	tilecpu_mbar_expect_tx(t, RACE_BAR, 64, 10);
+	tilecpu_bulk_load(t, 0, global, 64, RACE_BAR, 10);
+	tilecpu_mbar_arrive(t, RACE_BAR, 11);
+	tilecpu_mbar_expect_tx(t, RACE_BAR, 64, 12);
+	tilecpu_bulk_load(t, 64, global, 64, RACE_BAR, 12);
+}
+
+static void store_and_write(TileCpuThread *t, uint8_t *global, bool wait)
+{
+	write_at(t, 0, 10);
+	tilecpu_fence_async(t);
+	tilecpu_syncwarp(t, 11);
+	if (t->thread == 0) {
+		tilecpu_bulk_store(t, global, 0, 128, 12);
+		tilecpu_bulk_commit(t);
+		if (wait)
+			tilecpu_bulk_wait(t, 0, 1, 13);
+	}
+	tilecpu_syncwarp(t, 14);
+	write_at(t, 0, 15);
+	if (t->thread == 0)
+		tilecpu_bulk_wait(t, 0, 0, 16);
+}
+
+static void store_then_write(TileCpuThread *t, uint8_t *global) { store_and_write(t, global, false); }
+static void store_wait_write(TileCpuThread *t, uint8_t *global) { store_and_write(t, global, true); }
+
+static void copy_and_read(TileCpuThread *t, uint8_t *global)
+{
+	tilecpu_cp_async(t, t->thread * 4, global + t->thread * 4, 4, 4, 10);
+	tilecpu_cp_async_commit(t);
+	read_at(t, 0, 11);
+	tilecpu_cp_async_wait(t, 0);
+}
+
+static void nothing(TileCpuThread *t, uint8_t *global) { (void)t; (void)global; }
+
+static void test_races(void **state)
+{
+	static const RaceCase cases[] = {
+		{ just_write, just_read, "race on shared memory +" },
+		{ just_write, just_write, "nothing orders this write after the write of line 10" },
+		{ write_one, write_elsewhere, NULL },
+		{ add, add, NULL },
+		{ add, just_read, "race on shared memory +0" },
+		{ write_and_arrive, wait_and_read, NULL },
+		{ write_and_arrive, just_read, "race on shared memory +" },
+		{ arrive_and_write, wait_and_read, "race on shared memory +" },
+		{ write_in_the_next_phase, read_in_the_first_phase, "race on shared memory +" },
+		{ load_and_arrive, wait_and_read, NULL },
+		{ load_and_arrive, just_read, "race on shared memory +" },
+		{ announce_late, wait_and_read, "the bytes of this line are announced to phase 0 of mbarrier full[0] after the arrival at line 11" },
+		{ store_wait_write, nothing, NULL },
+		{ store_then_write, nothing, "nothing orders this write after the store of line 12 (role Write, warp 0), which reads until store_wait_read" },
+		{ copy_and_read, nothing, "nothing orders this read after the cp_async of line 10, which writes until it is waited for" },
+	};
+	uint8_t *global = aligned_alloc(16, 128);
+
+	(void)state;
+	memset(global, 1, 128);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		for (uint64_t seed = 0; seed < SEEDS; seed++) {
+			void *params[] = { (void *)(uintptr_t)&cases[i], global };
+			Run r = { .kernel = race_kernel, .threads = 64, .smem = RACE_SMEM, .seed = seed };
+
+			if (cases[i].error)
+				expect_error(run_kernel(r, params), cases[i].error);
+			else
+				expect_ok(run_kernel(r, params));
+		}
+	free(global);
+}
+
+/* ---- the watchdog ---- */
+
+static void endless_kernel(TileCpuThread *t, void *const *params)
+{
+	(void)params;
+	tilecpu_role(t, "Spin", 0, 1);
+	while (!*t->interrupt)
+		;
+	tilecpu_interrupted(t, 7);
+}
+
+static void test_timeout(void **state)
+{
+	(void)state;
+	expect_error(RUN(NULL, .kernel = endless_kernel, .threads = 32, .smem = 0, .timeout = 0.05),
+		"k.tile:7: kernel k, CTA (0, 0, 0), role Spin, warp 0: the loop of this line has run for 0.05 seconds without coming to a barrier");
+}
+
+/* ---- bounds ---- */
+
+static void bounds_kernel(TileCpuThread *t, void *const *params)
+{
+	int64_t bounds[] = { 1, *(const int64_t *)params[0], 2, 4 }; /* two indices, two extents */
+
+	tilecpu_check_bounds(t, "x", 2 << 8 | 3, bounds, 1, 5);
+}
+
+static void test_bounds(void **state)
+{
+	int64_t index;
+	void *params[] = { &index };
+
+	(void)state;
+	index = 2;
+	expect_ok(RUN(params, .kernel = bounds_kernel, .threads = 32, .smem = 0));
+	index = 3;
+	expect_error(RUN(params, .kernel = bounds_kernel, .threads = 32, .smem = 0), "k.tile:5:");
+	expect_error(-1, "index 4 of dimension 1 of 'x' is out of bounds: the extent is 4");
+	index = -1;
+	expect_error(RUN(params, .kernel = bounds_kernel, .threads = 32, .smem = 0), "index -1 of dimension 1 of 'x' is out of bounds");
 }
 
 /* ---- warps ---- */
@@ -1043,7 +1261,7 @@ static const char object_source[] =
 	"#include <stdint.h>\n"
 	"#include <math.h>\n"
 	"typedef struct T { uint8_t *smem; uint32_t thread, block[3], grid[3], rank; } T;\n"
-	"void tilecpu_bar_sync(T *t, uint32_t id, uint32_t n, uint32_t line);\n"
+	"void tilecpu_bar_sync(T *t, uint32_t id, uint32_t n, const char *name, uint32_t line);\n"
 	"#ifdef UNKNOWN\n"
 	"void nobody_has_this(void);\n"
 	"#else\n"
@@ -1057,7 +1275,7 @@ static const char object_source[] =
 	"void object_kernel(T *t, void *const *params) {\n"
 	"	float *out = params[0];\n"
 	"	((float *)t->smem)[t->thread] = helper((float)t->thread);\n"
-	"	tilecpu_bar_sync(t, 0, 32, 7);\n"
+	"	tilecpu_bar_sync(t, 0, 32, 0, 7);\n"
 	"	nobody_has_this();\n"
 	"	counter++;\n"
 	"	out[t->thread] = ((float *)t->smem)[31 - t->thread] + initial;\n"
@@ -1175,6 +1393,9 @@ int main(void)
 		cmocka_unit_test(test_wgmma_chain),
 		cmocka_unit_test(test_wgmma_in_flight),
 		cmocka_unit_test(test_fences),
+		cmocka_unit_test(test_races),
+		cmocka_unit_test(test_timeout),
+		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_warp),
 		cmocka_unit_test(test_mma_sync),
 		cmocka_unit_test(test_diverge),

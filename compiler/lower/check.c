@@ -1,0 +1,74 @@
+/* check.c - indices against extents, for the CPU device.  On the GPU: nothing.
+ *
+ * Checks are calls without branches: kernels have thousands, and LLVM's time grows with the square of the blocks.
+ * The object has room for its indices, followed by the extents: so those that repeat are stored once. */
+#include "compiler/lower/context.h"
+
+/* What only the host knows (the number of SMs) is beyond checks. */
+static V extent_of(Lower *L, const Op *o, int d)
+{
+	const Type *t = &o->result->type;
+	if (t->kind != TY_TENSOR)
+		return const_i64(L, t->shape[d]);
+	if (!value_of(L, o->args[d]))
+		return const_i64(L, INT64_MAX);
+	return to_i64(L, value_of(L, o->args[d]), o->args[d]->type.dtype);
+}
+
+static V bounds_slot(Lower *L, const Storage *s, int i)
+{
+	V at = const_i32(L, i);
+	return LLVMBuildGEP2(L->b, L->i64, s->bounds, &at, 1, "");
+}
+
+void declare_bounds(Lower *L, Storage *s)
+{
+	int rank = s->object->result->type.rank;
+	if (!L->ops->cpu)
+		return;
+	s->bounds = entry_alloca(L, LLVMArrayType2(L->i64, 2 * (uint64_t)rank), "bounds");
+	for (int d = 0; d < rank; d++)
+		LLVMBuildStore(L->b, extent_of(L, s->object, d), bounds_slot(L, s, rank + d));
+}
+
+static bool known_inside(const Lower *L, const Op *o, int d, V index, int64_t more)
+{
+	const Type *t = &o->result->type;
+	int64_t n = t->shape[d];
+	if (t->kind == TY_TENSOR && !value_const_int(o->args[d], &n))
+		return false;
+	return n > more && always_below(L, index, (uint64_t)(n - more));
+}
+
+static void put_index(Lower *L, const Storage *s, int d, V index, DType type)
+{
+	LLVMBuildStore(L->b, LLVMTypeOf(index) == L->i64 ? index : to_i64(L, index, type), bounds_slot(L, s, d));
+}
+
+void check_index(Lower *L, const Op *object, V *index, const DType *types, V more, V mask)
+{
+	int rank = object->result->type.rank;
+	unsigned look = 0;
+	const Storage *s = L->ops->cpu ? storage_of(L, object) : NULL;
+	for (int d = 0; s && d < rank; d++) {
+		bool run = more && d == rank - 1;
+		if ((!run || LLVMIsAConstantInt(more)) && known_inside(L, object, d, index[d], run ? LLVMConstIntGetSExtValue(more) : 0))
+			continue;
+		put_index(L, s, d, index[d], types ? types[d] : DT_I32);
+		look |= 1u << d;
+	}
+	if (look || (s && attr_int(object, "optional", 0)))
+		L->ops->check_bounds(L, s, look, more && look >> (rank - 1) ? more : const_i64(L, 0), mask);
+}
+
+void check_view(Lower *L, const TileRef *r)
+{
+	for (int d = 0; L->ops->cpu && d < r->object_rank; d++) {
+		const Storage *s = storage_of(L, r->object);
+		int64_t more = r->dims[d] > 0 ? r->dims[d] - 1 : 0;
+		if (!r->start[d] || known_inside(L, r->object, d, value_of(L, r->start[d]), more))
+			continue;
+		put_index(L, s, d, value_of(L, r->start[d]), r->start[d]->type.dtype);
+		L->ops->check_bounds(L, s, 1u << d, const_i64(L, more), NULL);
+	}
+}

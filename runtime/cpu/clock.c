@@ -1,0 +1,173 @@
+/* clock.c - vector clocks: what has happened before each warp's present, carried by barriers from those who arrive to those who wait.
+ *
+ * A clock has a component for each thing whose progress others may know of (see clock_component): a warp's own accesses, which of
+ * them lie before a fence.proxy.async, its products and bulk stores that are waited for, and the phases of each mbarrier.
+ * Clocks are rows of one table, so that a barrier initialised late can widen them all.
+ */
+#include "runtime/cpu/cta.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_ROWS = 64, SPARE_COMPONENTS = 64 };
+
+uint32_t *clock_row(const Worker *k, uint32_t row)
+{
+	return k->clocks.table + (size_t)row * k->clocks.width;
+}
+
+static void resize(ClockTable *c, uint32_t rows, uint32_t width)
+{
+	uint32_t *table = calloc((size_t)rows * width, sizeof *table);
+
+	if (!table)
+		abort();
+	for (uint32_t i = 0; i < c->nrows; i++)
+		memcpy(table + (size_t)i * width, c->table + (size_t)i * c->width, c->width * sizeof *table);
+	free(c->table);
+	c->table = table;
+	c->rows = rows;
+	c->width = width;
+}
+
+uint32_t clock_new(Worker *k)
+{
+	ClockTable *c = &k->clocks;
+
+	if (c->nrows == c->rows)
+		resize(c, 2 * c->rows, c->width);
+	memset(c->table + (size_t)c->nrows * c->width, 0, c->width * sizeof *c->table);
+	return c->nrows++;
+}
+
+uint32_t clock_new_component(Worker *k)
+{
+	ClockTable *c = &k->clocks;
+
+	if (c->ncomponents == c->width)
+		resize(c, c->rows, 2 * c->width);
+	return c->ncomponents++;
+}
+
+void clocks_reset(Worker *k)
+{
+	ClockTable *c = &k->clocks;
+	uint32_t fixed = COMPONENT_WARPS + COMPONENT_KINDS * k->nctas * k->nwarps;
+
+	if (!c->table)
+		resize(c, FIRST_ROWS, fixed + SPARE_COMPONENTS);
+	c->nrows = 0;
+	c->ncomponents = fixed;
+	clock_new(k); /* row 0 stands for none */
+}
+
+void clocks_close(Worker *k)
+{
+	free(k->clocks.table);
+}
+
+uint32_t clock_component(const Warp *w, ComponentKind kind)
+{
+	const Worker *k = w->cta->worker;
+
+	return COMPONENT_WARPS + (uint32_t)kind * k->nctas * k->nwarps + (uint32_t)(w - k->warps);
+}
+
+static bool join(uint32_t *to, const uint32_t *from, uint32_t n)
+{
+	uint32_t change = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t x = to[i] > from[i] ? to[i] : from[i];
+
+		change |= x ^ to[i];
+		to[i] = x;
+	}
+	return change != 0;
+}
+
+/* ---- of warps ---- */
+
+void clock_advance(Warp *w, ComponentKind kind, uint32_t time)
+{
+	uint32_t *at = clock_row(w->cta->worker, w->clock) + clock_component(w, kind);
+
+	if (*at >= time)
+		return;
+	*at = time;
+	w->clock_version++;
+}
+
+uint32_t clock_now(Warp *w)
+{
+	uint32_t *now = clock_row(w->cta->worker, w->clock) + clock_component(w, COMPONENT_ACCESSES);
+
+	if (w->clock_shown) {
+		w->clock_shown = false;
+		++*now;
+		w->clock_version++;
+	}
+	return *now;
+}
+
+void tilecpu_fence_async(TileCpuThread *t)
+{
+	Warp *w = thread_of(t)->warp;
+	const Worker *k = w->cta->worker;
+	uint32_t *row = clock_row(k, w->clock), n = k->nctas * k->nwarps, *accesses = row + COMPONENT_WARPS;
+
+	join(accesses + COMPONENT_FENCED * n, accesses + COMPONENT_ACCESSES * n, n);
+	w->clock_version++;
+	w->clock_shown = true;
+}
+
+/* ---- barriers ---- */
+
+static void open_point(Worker *k, SyncPoint *p)
+{
+	if (p->done)
+		return;
+	p->coming = clock_new(k);
+	p->done = clock_new(k);
+}
+
+void sync_release(Thread *t, SyncPoint *p)
+{
+	Warp *w = t->warp;
+	Worker *k = t->cta->worker;
+
+	if (!k->races)
+		return;
+	w->clock_shown = true;
+	/* lanes release one after another: mostly there is nothing new */
+	if (p->last_from == w && p->last_version == w->clock_version)
+		return;
+	p->last_from = w;
+	p->last_version = w->clock_version;
+	open_point(k, p);
+	join(clock_row(k, p->coming), clock_row(k, w->clock), k->clocks.ncomponents);
+}
+
+void sync_complete(Worker *k, SyncPoint *p, uint32_t component, uint32_t time)
+{
+	if (!k->races)
+		return;
+	open_point(k, p);
+	if (component)
+		clock_row(k, p->coming)[component] = time;
+	memcpy(clock_row(k, p->done), clock_row(k, p->coming), k->clocks.ncomponents * sizeof(uint32_t));
+	p->version++;
+}
+
+void sync_acquire(Thread *t, const SyncPoint *p)
+{
+	Warp *w = t->warp;
+	Worker *k = t->cta->worker;
+
+	if (!k->races || !p->done || (w->acquired == p && w->acquired_version == p->version))
+		return;
+	w->acquired = p;
+	w->acquired_version = p->version;
+	if (join(clock_row(k, w->clock), clock_row(k, p->done), k->clocks.ncomponents))
+		w->clock_version++;
+}
