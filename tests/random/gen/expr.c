@@ -128,18 +128,9 @@ static Ex cast(Ex e, DType t, Range r)
 	return wrap(e, t, r, fmt);
 }
 
-static bool narrow_float(DType t) { return t == DT_F16 || t == DT_BF16; }
-
-/* In f32 where functions of 16-bit floats are not generated. */
-static Ex unpacked(Ex e)
-{
-	return narrow_float(e.type) && !allowed("min, max, floor, abs, fma of 16-bit floats") ? cast(e, DT_F32, e.range) : e;
-}
-
 static Ex clamp(Ex e, Range r)
 {
 	char fmt[160];
-	e = unpacked(e);
 	DType t = e.type;
 	if (dtype_is_float(t)) {
 		snprintf(fmt, sizeof fmt, "min(max(%%s, %s(%.17g)), %s(%.17g))", dtype_name(t), r.lo, dtype_name(t), r.hi);
@@ -180,7 +171,6 @@ static Ex drop_fraction(Ex e, int frac)
 	if (e.range.frac <= frac)
 		return e;
 	Range r = { floor(e.range.lo), ceil(e.range.hi), 0 };
-	e = unpacked(e);
 	return wrap(e, e.type == DT_TF32 ? DT_F32 : e.type, r, "floor(%s)");
 }
 
@@ -328,8 +318,6 @@ static Ex arithmetic(Gen *g, Ex a, Ex b)
 
 static Ex extreme(Gen *g, Ex a, Ex b)
 {
-	a = unpacked(a);
-	b = unpacked(b);
 	DType t = unify(g, &a, &b);
 	if (t == DT_BOOL)
 		return keep(a, b);
@@ -399,8 +387,6 @@ static Ex unary(Gen *g, Ex a)
 		return a;
 	double size = fmax(fabs(a.range.lo), fabs(a.range.hi));
 	char fmt[32];
-	a = unpacked(a);
-	t = a.type;
 	if (dtype_is_float(t) && CHANCE(g, 30))
 		return wrap(a, t, (Range){ floor(a.range.lo), ceil(a.range.hi), 0 }, "floor(%s)");
 	if (CHANCE(g, 50)) {
@@ -426,8 +412,6 @@ static Ex fused(Gen *g, Ex a, Ex b)
 {
 	if (!dtype_is_float(a.type) || !dtype_is_float(b.type))
 		return arithmetic(g, a, b);
-	a = unpacked(a);
-	b = unpacked(b);
 	DType t = unify(g, &a, &b);
 	Ex c = ex_make(t, (Range){ 3, 3, 0 }, "%s(3.0)", dtype_name(t));
 	Range p = corners(a.range, b.range), r = { p.lo + 3, p.hi + 3, p.frac };
