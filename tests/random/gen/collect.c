@@ -29,7 +29,7 @@ bool st_reduce(Gen *g)
 	int d = tile_frag(g, DT_F32, 1, &ext, r, NULL);
 	if (d < 0)
 		return false;
-	line(g, "reduce_%s(%s, %s, %d);", sum ? "sum" : "max", g->tile[k].name, g->tile[d].name, axis);
+	line(g, "reduce_%s(%s, %s, %d);", sum ? "sum" : CHANCE(g, 50) ? "max" : "min", g->tile[k].name, g->tile[d].name, axis);
 	if (g->nesting) { /* it ends with the region, so it is used here */
 		int y = tile_param(g, 3, DT_F32, 1, &ext, r);
 		if (y >= 0) {

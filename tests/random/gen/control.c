@@ -59,6 +59,8 @@ static void loop_of(Gen *g)
 	sync_all(g);
 	line(g, "%sfor (i32 %s = 0; %s < %d; %s += %d) {", CHANCE(g, 20) ? "unroll " : "", v->name, v->name, n * step, v->name, step);
 	int self = (int)(v - g->var);
+	if (CHANCE(g, 12)) /* nothing is unsettled here */
+		line(g, "\tif (%s == %d) %s;", v->name, step, CHANCE(g, 50) ? "break" : "continue");
 	region(g, rng_between(&g->rng, 1, 3));
 	line(g, "}");
 	g->var[self].gone = true;

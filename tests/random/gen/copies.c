@@ -35,7 +35,7 @@ static View random_view(Gen *g, int k)
 	const Tile *t = &g->tile[k];
 	View v = { .tile = k };
 	for (int d = 0; d < t->rank; d++) {
-		int64_t unit = d == 0 && t->mma ? 64 : 8, n = t->ext[d];
+		int64_t unit = d == 0 && t->mma ? 16 << rng_below(&g->rng, 3) : 8, n = t->ext[d];
 		if (t->space == SHARED && CHANCE(g, 30))
 			unit = 4;
 		if (!CHANCE(g, t->space == FRAG && !t->mma ? 4 : 35) || n <= unit)
@@ -55,6 +55,13 @@ static void seen_shape(const Gen *g, const View *v, int64_t *shape)
 	const Tile *t = &g->tile[v->tile];
 	for (int d = 0; d < 2; d++)
 		shape[v->trans ? 1 - d : d] = v->take[d] ? v->take[d] : t->ext[d];
+}
+
+static void exchange(int64_t *shape)
+{
+	int64_t rows = shape[0];
+	shape[0] = shape[1];
+	shape[1] = rows;
 }
 
 /* A part of tile k of that shape; false: there is none. */
@@ -146,12 +153,15 @@ bool st_copy(Gen *g)
 	int k = tile_pick(g, is_matrix_source);
 	if (k < 0)
 		return false;
+	bool turned = CHANCE(g, 12);
 	View src = random_view(g, k), dst;
 	if (g->tile[k].space == FRAG)
 		src.trans = false;
 	seen_shape(g, &src, shape);
 	if (!is_power(shape[0]) || !is_power(shape[1]))
 		return false;
+	if (turned) /* the target is written as .T */
+		exchange(shape);
 	if (find_target(g, &src, shape, &dst) < 0) {
 		if (g->nesting)
 			return false;
@@ -160,6 +170,7 @@ bool st_copy(Gen *g)
 			return false;
 		dst = (View){ .tile = made };
 	}
+	dst.trans = turned;
 	put_copy(g, &src, &dst);
 	return true;
 }

@@ -64,6 +64,7 @@ typedef struct Gen {
 	int nvars, names;
 	int warps;                   /* of the team */
 	int grid, cluster;
+	int instances;               /* of the role, whose number is h; 0: no role or one */
 	int threads_warps;           /* of the kernel; 0: warps */
 	int64_t shared_left, regs_left;
 	Loop *loop;                  /* in an element loop */

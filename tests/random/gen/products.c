@@ -18,10 +18,10 @@ static bool shared_operand(Gen *g, DType t, int64_t rows, int64_t columns, bool 
 	bool part = CHANCE(g, 30), planes = CHANCE(g, 15);
 	int64_t panel = 128 / dtype_bytes(t);
 	for (int d = 0; d < 2; d++) {
-		int64_t unit = d == 0 ? 8 : panel;
+		int64_t unit = d == 0 ? (CHANCE(g, 5) ? 1 : 8) : panel >> rng_below(&g->rng, 4); /* some of these are refused */
 		while (ext[d] & (ext[d] - 1) || (part && ext[d] == want[d] && CHANCE(g, 60))) /* threads copy powers of two */
 			ext[d] = (ext[d] | (ext[d] - 1)) + 1;
-		if (d == 0 || (want[1] % panel == 0 && ext[1] > want[1]))
+		if (d == 0 || ext[1] > want[1])
 			start[d] = unit * rng_below(&g->rng, (int)((ext[d] - want[d]) / unit) + 1);
 	}
 	if (planes) {
@@ -29,7 +29,10 @@ static bool shared_operand(Gen *g, DType t, int64_t rows, int64_t columns, bool 
 		ext[1] = ext[0];
 		ext[0] = 2;
 	}
-	int s = tile_shared(g, t, planes ? 3 : 2, ext, operand_range(), NULL);
+	static const char *const swizzles[] = { "swizzle32", "swizzle64", "swizzle128" };
+	int wide = rng_below(&g->rng, 3);
+	bool fits = CHANCE(g, 25) && ext[planes + 1] * dtype_bytes(t) % (32 << wide) == 0;
+	int s = tile_shared(g, t, planes ? 3 : 2, ext, operand_range(), fits ? swizzles[wide] : NULL);
 	int x = s < 0 ? -1 : tile_param(g, 1, t, planes ? 3 : 2, ext, operand_range());
 	if (x < 0) {
 		if (s >= 0)

@@ -142,15 +142,15 @@ static void put_load(Gen *g, const Feed *f, const char *k, const char *barrier)
 
 static int64_t feed_rows(Gen *g) { return 8 << rng_below(&g->rng, 4); }
 
-static void loading_role(Gen *g, const Feed *f, int n, int full, int empty, const char *head)
+static void loading_role(Gen *g, const Feed *f, int n, const char *full, const char *empty, const char *head)
 {
 	RoleMark m = role_begin(g, head, 1);
 	char k[NAME_SIZE], barrier[64];
 	bool counts;
 	snprintf(k, sizeof k, "k%d", fresh(g));
 	open_loop(g, k, f[0].chunks, &counts);
-	line(g, "wait(b%d[%s - %d]);", empty, k, f[0].ring);
-	snprintf(barrier, sizeof barrier, "b%d[%s]", full, k);
+	line(g, "wait(%s[%s - %d]);", empty, k, f[0].ring);
+	snprintf(barrier, sizeof barrier, "%s[%s]", full, k);
 	for (int i = 0; i < n; i++)
 		put_load(g, &f[i], k, barrier);
 	line(g, "arrive(%s);", barrier);
@@ -184,7 +184,7 @@ static int new_sum(Gen *g, const Feed *f)
 	return s;
 }
 
-static void using_role(Gen *g, const Feed *f, int n, int full, int empty, const char *head, int warps)
+static void using_role(Gen *g, const Feed *f, int n, const char *full, const char *empty, const char *head, int warps)
 {
 	RoleMark m = role_begin(g, head, warps);
 	bool counts;
@@ -197,7 +197,7 @@ static void using_role(Gen *g, const Feed *f, int n, int full, int empty, const 
 	char k[NAME_SIZE];
 	snprintf(k, sizeof k, "%s", g->var[v].name);
 	open_loop(g, k, f[0].chunks, &counts);
-	line(g, "wait(b%d[%s]);", full, k);
+	line(g, "wait(%s[%s]);", full, k);
 	for (int i = 0; i < n; i++)
 		alias(g, f[i].type, (int64_t[]){ f[i].rows, f[i].columns }, f[i].range, false, "r%d[%s]", f[i].id, k);
 	for (int i = 0; i < n; i++)
@@ -206,7 +206,7 @@ static void using_role(Gen *g, const Feed *f, int n, int full, int empty, const 
 	statements(g, rng_between(&g->rng, 1, 3));
 	for (int i = inner; i < inner + n && i < g->ntiles; i++)
 		g->tile[i].gone = true;
-	line(g, "arrive(b%d[%s]);", empty, k);
+	line(g, "arrive(%s[%s]);", empty, k);
 	sync_all(g);
 	close_loop(g, k, counts);
 	for (int i = inner; i < g->ntiles; i++)
@@ -219,20 +219,27 @@ static void using_role(Gen *g, const Feed *f, int n, int full, int empty, const 
 void kernel_pipeline(Gen *g)
 {
 	int groups = rng_between(&g->rng, 1, 2), chunks = rng_between(&g->rng, 1, 5), ring = rng_between(&g->rng, 1, 3), n = rng_between(&g->rng, 1, 2);
-	int full = fresh(g), empty = fresh(g);
 	Feed f[2];
 	char head[64];
 	g->warps = g->threads_warps = 4 * groups + 1;
 	for (int k = 0; k < n; k++)
 		if (!new_feed(g, &f[k], chunks, ring, feed_rows(g)))
 			return;
-	text_put(&g->decls, "\tmbarrier b%d[ring %d] from(Load), b%d[ring %d] from(Use);\n", full, ring, empty, ring);
+	bool array = CHANCE(g, 20);
+	char full[NAME_SIZE], empty[NAME_SIZE];
+	snprintf(full, sizeof full, array ? "full[1]" : "full");
+	snprintf(empty, sizeof empty, array ? "empty[%d]" : "empty", rng_below(&g->rng, 2));
+	text_put(&g->decls, array ? "\tmbarrier full[2][ring %d] from(Load), empty[2][ring %d] from(Use);\n"
+		: "\tmbarrier full[ring %d] from(Load), empty[ring %d] from(Use);\n", ring, ring);
 	bool first = CHANCE(g, 50);
 	snprintf(head, sizeof head, "role Load warp(%d)", 4 * groups);
 	if (first)
 		loading_role(g, f, n, full, empty, head);
-	snprintf(head, sizeof head, groups > 1 ? "role Use warpgroup(0..%d)" : "role Use warpgroup(%d)", groups - 1);
-	using_role(g, f, n, full, empty, head, 4 * groups);
+	bool instances = groups > 1 && CHANCE(g, 40);
+	snprintf(head, sizeof head, instances ? "role Use[h < 2] warpgroup(0)" : groups > 1 ? "role Use warpgroup(0..%d)" : "role Use warpgroup(%d)", groups - 1);
+	g->instances = instances ? 2 : 0;
+	using_role(g, f, n, full, empty, head, instances ? 4 : 4 * groups);
+	g->instances = 0;
 	snprintf(head, sizeof head, "role Load warp(%d)", 4 * groups);
 	if (!first)
 		loading_role(g, f, n, full, empty, head);

@@ -92,6 +92,12 @@ static void repeat(Gen *g, int depth)
 	ex_free(&e);
 	open_block(g);
 	code(g, 2, depth - 1);
+	if (counted && CHANCE(g, 30)) {
+		Ex c = ex_condition(g, 2);
+		line(g, "if (%s) %s;", c.s, CHANCE(g, 50) ? "break" : "continue");
+		ex_free(&c);
+		code(g, 1, 0);
+	}
 	g->nvars = vars;
 	if (!counted)
 		line(g, "c%d--;", id);

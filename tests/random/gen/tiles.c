@@ -31,7 +31,15 @@ static void put_extents(Text *out, int rank, const int64_t *ext)
 		text_put(out, "[%lld]", (long long)ext[d]);
 }
 
-/* With more than one block each has its own part, by a leading dimension. */
+static void lead(TensorParam *x, int n)
+{
+	if (n < 2)
+		return;
+	memmove(x->extents + 1, x->extents, sizeof *x->extents * (size_t)x->rank++);
+	x->extents[0] = n;
+}
+
+/* With more than one block or instance each has its own part, by a leading dimension. */
 int tile_param(Gen *g, int dir, DType t, int rank, const int64_t *ext, Range r)
 {
 	static const char *const dirs[] = { "", "in", "out", "inout" };
@@ -44,13 +52,9 @@ int tile_param(Gen *g, int dir, DType t, int rank, const int64_t *ext, Range r)
 	memcpy(x->extents, ext, sizeof *ext * (size_t)rank);
 	text_put(&g->params, "%s%s %s %s", g->params.len ? ", " : "", dirs[dir], dtype_name(t), x->name);
 	Tile *tile = add_tile(g, GLOBAL, t, rank, ext, r);
-	if (g->grid > 1) {
-		memmove(x->extents + 1, x->extents, sizeof *ext * (size_t)rank);
-		x->extents[0] = g->grid;
-		x->rank++;
-		snprintf(tile->name, sizeof tile->name, "%s[blockIdx.x]", x->name);
-	} else
-		snprintf(tile->name, sizeof tile->name, "%s", x->name);
+	lead(x, g->instances);
+	lead(x, g->grid);
+	snprintf(tile->name, sizeof tile->name, "%s%s%s", x->name, g->grid > 1 ? "[blockIdx.x]" : "", g->instances > 1 ? "[h]" : "");
 	put_extents(&g->params, x->rank, x->extents);
 	tile->reads = dir != 2;
 	tile->writes = dir != 1;
@@ -62,7 +66,7 @@ int tile_shared(Gen *g, DType t, int rank, const int64_t *ext, Range r, const ch
 	if (!room(g))
 		return -1;
 	Tile *x = add_tile(g, SHARED, t, rank, ext, r);
-	int64_t bytes = (tile_count(x) * dtype_bytes(t) + 1023) / 1024 * 1024;
+	int64_t bytes = (tile_count(x) * dtype_bytes(t) * (g->instances > 1 ? g->instances : 1) + 1023) / 1024 * 1024;
 	if (bytes > g->shared_left) {
 		g->ntiles--;
 		return -1;
@@ -70,6 +74,10 @@ int tile_shared(Gen *g, DType t, int rank, const int64_t *ext, Range r, const ch
 	g->shared_left -= bytes;
 	snprintf(x->name, sizeof x->name, "s%d", fresh(g));
 	text_put(&g->decls, "\tshared %s %s", dtype_name(t), x->name);
+	if (g->instances > 1) {
+		text_put(&g->decls, "[%d]", g->instances);
+		strcat(x->name, "[h]");
+	}
 	put_extents(&g->decls, rank, ext);
 	text_put(&g->decls, layout ? " layout(%s);\n" : ";\n", layout);
 	x->fixed_layout = layout != NULL;

@@ -150,7 +150,7 @@ static void run_op(Team *t, const Op *op)
 	case OP_WHILE: enter_while(t, op); return;
 	case OP_ONCE: enter_once(t, op); return;
 	case OP_ROLE: start_role(t, op); return;
-	case OP_YIELD: return;
+	case OP_YIELD: case OP_PICK: return;
 	case OP_MBARRIER: case OP_BARRIER: barrier_declare(e, op); return;
 	default:
 		if (!tile_step(t, op) && !scalar_step(e, op))

@@ -5,7 +5,7 @@
 
 /* ---- declarations ---- */
 
-/* Warps of the roles named in a comma-separated list. */
+/* Warps of the roles named in a comma-separated list; name[..] is one instance. */
 static int warps_of_roles(const Machine *m, const char *list)
 {
 	int warps = 0;
@@ -15,8 +15,8 @@ static int warps_of_roles(const Machine *m, const char *list)
 		if (op->code != OP_ROLE)
 			continue;
 		for (const char *p = list; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
-			if (!strncmp(p, name, n) && (p[n] == ',' || !p[n]))
-				warps += (int)(attr_int(op, "warps", 1) * attr_int(op, "instances", 1));
+			if (!strncmp(p, name, n) && (p[n] == ',' || p[n] == '[' || !p[n]))
+				warps += (int)(attr_int(op, "warps", 1) * (p[n] == '[' ? 1 : attr_int(op, "instances", 1)));
 	}
 	return warps;
 }
@@ -26,7 +26,8 @@ typedef struct Search { const Value *barrier; bool found; } Search;
 static bool find_remote(Op *op, void *user)
 {
 	Search *s = user;
-	s->found |= op->code == OP_ARRIVE && op->nargs == 3 && op->args[0] == s->barrier;
+	const Value *b = op->nargs ? op->args[0] : NULL;
+	s->found |= op->code == OP_ARRIVE && op->nargs == 3 && (b->def->code == OP_PICK ? b->def->args[0] : b) == s->barrier;
 	return true;
 }
 
@@ -44,8 +45,10 @@ void barrier_declare(Env *e, const Op *op)
 	int count = from ? warps_of_roles(m, from) : (int)attr_int(op, "count", 1);
 	Object *o = &e->object[op->result->id - m->base];
 	if (op->code == OP_BARRIER) {
-		o->barrier = ARENA_NEW(m->arena, NamedBarrier);
-		o->barrier->count = count;
+		int n = (int)attr_int(op, "array", 1);
+		o->barrier = ARENA_ARRAY(m->arena, NamedBarrier, n);
+		for (int k = 0; k < n; k++)
+			o->barrier[k].count = count;
 		return;
 	}
 	if (from && arrived_at_remotely(m, op->result))
@@ -56,15 +59,33 @@ void barrier_declare(Env *e, const Op *op)
 		o->mbarrier[k] = (MBarrier){ .count = count, .pending = count };
 }
 
+/* The array that a barrier is picked from, else itself; which element. */
+static const Value *array_of(Env *e, const Value *v, int64_t *element)
+{
+	*element = 0;
+	if (v->def->code != OP_PICK)
+		return v;
+	*element = uniform_int(e, v->def->args[1]);
+	if (*element < 0 || *element >= attr_int(v->def->args[0]->def, "array", 1))
+		model_fail(e->m, v->def, "element %lld", (long long)*element);
+	return v->def->args[0];
+}
+
+static int64_t slots_of(const Value *array)
+{
+	return attr_int(array->def, "slots", 1) / attr_int(array->def, "array", 1);
+}
+
 /* ---- mbarriers ---- */
 
 static MBarrier *slot_of(Team *t, Cta *cta, const Op *at, const Value *barrier, int64_t use)
 {
-	MBarrier *b = object_of(&cta->team[0].env, barrier)->mbarrier;
-	int64_t slots = attr_int(barrier->def, "slots", 1);
-	if (use < 0 || (!attr_int(barrier->def, "ring", 0) && use >= slots))
+	int64_t element;
+	const Value *array = array_of(&t->env, barrier, &element);
+	int64_t slots = slots_of(array);
+	if (use < 0 || (!attr_int(array->def, "ring", 0) && use >= slots))
 		model_fail(t->env.m, at, "use %lld", (long long)use);
-	return &b[use % slots];
+	return &object_of(&cta->team[0].env, array)->mbarrier[element * slots + use % slots];
 }
 
 static void complete(MBarrier *b)
@@ -118,7 +139,7 @@ static StepResult arrive(Team *t, const Op *op)
 
 static StepResult wait_use(Team *t, const Op *op)
 {
-	int64_t use = uniform_int(&t->env, op->args[1]), slots = attr_int(op->args[0]->def, "slots", 1);
+	int64_t use = uniform_int(&t->env, op->args[1]), element, slots = slots_of(array_of(&t->env, op->args[0], &element));
 	if (use < 0)
 		return STEP_DONE;
 	return slot_of(t, t->env.cta, op, op->args[0], use)->completed > use / slots ? STEP_DONE : STEP_BLOCKED;
@@ -152,7 +173,9 @@ static StepResult meet(Team *t, int *arrived, int64_t *generation, int mine, int
 
 static StepResult sync_named(Team *t, const Op *op)
 {
-	NamedBarrier *b = object_of(&t->env, op->args[0])->barrier;
+	int64_t element;
+	const Value *array = array_of(&t->env, op->args[0], &element);
+	NamedBarrier *b = &object_of(&t->env, array)->barrier[element];
 	return meet(t, &b->arrived, &b->generation, active_warps(&t->env), b->count, op->code == OP_SYNC);
 }
 
