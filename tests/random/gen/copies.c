@@ -46,7 +46,7 @@ static View random_view(Gen *g, int k)
 		v.take[d] = take;
 		v.start[d] = unit * rng_below(&g->rng, (int)((n - take) / unit) + 1);
 	}
-	v.trans = CHANCE(g, 15) && allowed("copy .T");
+	v.trans = CHANCE(g, 15);
 	return v;
 }
 
@@ -87,8 +87,6 @@ static bool conversion_fits(const Tile *a, const Tile *b)
 	Range r = a->range;
 	if (b->type == DT_BOOL || a->type == DT_BOOL)
 		return a->type == b->type;
-	if (b->type == DT_TF32 && !range_exact(DT_TF32, r) && !allowed("rounding to tf32"))
-		return false;
 	if (!dtype_is_float(b->type) && !dtype_is_float(a->type))
 		return range_inside(r, b->range) || range_inside(type_range(b->type), b->range);
 	if (!dtype_is_float(b->type))
@@ -129,8 +127,6 @@ static int make_target(Gen *g, const View *src, const int64_t *shape)
 		like.range = type_range(t);
 	else
 		like.range = (Range){ s->range.lo * (s->range.lo < 0 ? 1.02 : .98), s->range.hi * (s->range.hi > 0 ? 1.02 : .98), s->range.frac };
-	if (t == DT_TF32 && !range_exact(t, s->range) && !allowed("rounding to tf32"))
-		return -1;
 	if (!conversion_fits(s, &like) || !range_fits(t, like.range))
 		return -1;
 	if (CHANCE(g, 40) && s->space != GLOBAL)

@@ -32,6 +32,7 @@ static Ex wrap(Ex e, DType t, Range r, const char *fmt)
 {
 	Ex out = ex_make(t, r, fmt, e.s);
 	out.uniform = e.uniform;
+	out.places = e.places;
 	ex_free(&e);
 	return out;
 }
@@ -40,6 +41,7 @@ static Ex wrap2(Ex a, Ex b, DType t, Range r, const char *fmt)
 {
 	Ex out = ex_make(t, r, fmt, a.s, b.s);
 	out.uniform = a.uniform && b.uniform;
+	out.places = a.places && b.places;
 	ex_free(&a);
 	ex_free(&b);
 	return out;
@@ -58,7 +60,7 @@ static Ex literal_int(Gen *g, DType t, Range r)
 	double lo = fmax(r.lo, -100), hi = fmin(r.hi, 100);
 	int v = rng_between(&g->rng, (int)lo, (int)hi);
 	Ex e = ex_make(t, (Range){ v, v, 0 }, v < 0 ? "(%d)" : "%d", v);
-	e.literal = e.uniform = true;
+	e.literal = e.uniform = e.places = true;
 	return e;
 }
 
@@ -99,18 +101,23 @@ static Ex leaf(Gen *g)
 	if (k >= 0) {
 		Ex e = ex_make(g->var[k].type, g->var[k].range, "%s", g->var[k].name);
 		e.uniform = g->var[k].uniform;
+		e.places = true; /* it may hold one */
 		return e;
 	}
 	if (g->loop && CHANCE(g, 75))
 		return element_leaf(g);
 	if (g->loop && CHANCE(g, 50)) {
 		int n = rng_below(&g->rng, g->loop->rank);
-		return ex_make(DT_I32, (Range){ 0, (double)g->loop->ext[n] - 1, 0 }, "%s", g->loop->index[n]);
+		Ex e = ex_make(DT_I32, (Range){ 0, (double)g->loop->ext[n] - 1, 0 }, "%s", g->loop->index[n]);
+		e.places = true;
+		return e;
 	}
 	if (g->threads_differ && !g->loop && CHANCE(g, 40)) {
 		int n = rng_below(&g->rng, 3);
-		return ex_make(DT_I32, (Range){ 0, n == 0 ? 32 * g->warps - 1 : n == 1 ? 31 : g->warps - 1, 0 },
+		Ex e = ex_make(DT_I32, (Range){ 0, n == 0 ? 32 * g->warps - 1 : n == 1 ? 31 : g->warps - 1, 0 },
 			n == 0 ? "thread()" : n == 1 ? "lane()" : "warp()");
+		e.places = true;
+		return e;
 	}
 	if (CHANCE(g, 20)) {
 		Ex e = literal_int(g, DT_I32, (Range){ -9, 9, 0 });
@@ -174,7 +181,14 @@ static Ex drop_fraction(Ex e, int frac)
 	return wrap(e, e.type == DT_TF32 ? DT_F32 : e.type, r, "floor(%s)");
 }
 
-/* To type t where the conversion has one meaning. */
+static Range saturated(Range r, Range whole)
+{
+	r.lo = fmin(fmax(r.lo, whole.lo), whole.hi);
+	r.hi = fmin(fmax(r.hi, whole.lo), whole.hi);
+	return r;
+}
+
+/* To type t. */
 static Ex convert_to(Gen *g, Ex e, DType t)
 {
 	if (e.type == t)
@@ -188,6 +202,8 @@ static Ex convert_to(Gen *g, Ex e, DType t)
 	Range r = e.range;
 	if (!dtype_is_float(t)) {
 		r = (Range){ trunc(r.lo), trunc(r.hi), 0 };
+		if (!range_inside(r, type_range(t)) && CHANCE(g, 60)) /* the nearest that there is */
+			return cast(e, t, saturated(r, type_range(t)));
 		if (!range_inside(r, type_range(t))) {
 			e = clamp(e, narrow(e.type, type_range(t)));
 			r = (Range){ trunc(e.range.lo), trunc(e.range.hi), 0 };
@@ -199,12 +215,6 @@ static Ex convert_to(Gen *g, Ex e, DType t)
 			e = drop_fraction(e, type_range(t).frac);
 		e = clamp(e, narrow(e.type, type_range(t)));
 		r = e.range;
-	}
-	if (t == DT_TF32 && !range_exact(t, r) && !allowed("rounding to tf32")) {
-		if (dtype_is_float(e.type))
-			e = drop_fraction(e, 0);
-		e = clamp(e, narrow(e.type, (Range){ -1024, 1024, 0 }));
-		return cast(e, t, e.range);
 	}
 	if (!range_exact(t, r)) /* rounding goes outward by less than this */
 		r = (Range){ r.lo - fabs(r.lo) / 128, r.hi + fabs(r.hi) / 128, r.frac };
@@ -302,7 +312,7 @@ static Ex arithmetic(Gen *g, Ex a, Ex b)
 	static const char *const text[] = { "(%s + %s)", "(%s - %s)", "(%s * %s)" };
 	Range r = op == 0 ? (Range){ a.range.lo + b.range.lo, a.range.hi + b.range.hi, 0 }
 		: op == 1 ? (Range){ a.range.lo - b.range.hi, a.range.hi - b.range.lo, 0 } : corners(a.range, b.range);
-	if (!dtype_is_float(t) && dtype_is_signed(t) && !range_inside(r, type_range(t)) && !allowed("overflow of signed integers"))
+	if (!dtype_is_float(t) && !range_inside(r, type_range(t)) && a.places && b.places)
 		return keep(a, b);
 	if (!dtype_is_float(t))
 		return wrap2(a, b, t, int_result(t, r.lo, r.hi), text[op]);
@@ -342,24 +352,53 @@ static Ex bits(Gen *g, Ex a, Ex b)
 	return wrap2(a, b, t, type_range(t), PICK(g, text));
 }
 
+/* By any count: what goes out is gone. */
+static Ex shift_by(Gen *g, Ex a)
+{
+	Ex b = convert_to(g, ex_any(g, 1), PICK(g, ((DType[]){ DT_I32, DT_I8, DT_U16, DT_I64 })));
+	Ex e = ex_make(a.type, type_range(a.type), CHANCE(g, 50) ? "(%s(%s) << %s)" : "(%s(%s) >> %s)", dtype_name(a.type), a.s, b.s);
+	e.uniform = a.uniform && b.uniform;
+	ex_free(&a);
+	ex_free(&b);
+	return e;
+}
+
 static Ex shift(Gen *g, Ex a)
 {
 	if (dtype_is_float(a.type) || a.type == DT_BOOL)
 		a = convert_to(g, a, DT_I32);
 	a.literal = false;
+	if (CHANCE(g, 40))
+		return shift_by(g, a);
 	bool left = CHANCE(g, 50);
 	int n = rng_below(&g->rng, (int)dtype_bits(a.type));
 	Range r = left || a.range.lo < 0 ? type_range(a.type) : (Range){ 0, a.range.hi, 0 };
 	Ex e = ex_make(a.type, r, "(%s(%s) %s %d)", dtype_name(a.type), a.s, left ? "<<" : ">>", n);
 	e.uniform = a.uniform;
+	e.places = a.places;
 	ex_free(&a);
 	return e;
+}
+
+/* Zero divides as one does. */
+static Ex divide_by(Gen *g, Ex a)
+{
+	Ex b = convert_to(g, ex_any(g, 1), PICK(g, ((DType[]){ DT_I32, DT_I8, DT_U8, DT_U64 })));
+	if (a.places && b.places) {
+		ex_free(&b);
+		return a;
+	}
+	DType t = unify(g, &a, &b);
+	return wrap2(a, b, t, type_range(t), CHANCE(g, 50) ? "(%s / %s)" : "(%s %% %s)");
 }
 
 static Ex divide(Gen *g, Ex a)
 {
 	if (dtype_is_float(a.type) || a.type == DT_BOOL)
 		a = convert_to(g, a, DT_I32);
+	a.literal = false;
+	if (CHANCE(g, 40))
+		return divide_by(g, a);
 	DType t = a.type;
 	int n = rng_between(&g->rng, 1, 20);
 	bool rest = CHANCE(g, 50);
@@ -368,6 +407,7 @@ static Ex divide(Gen *g, Ex a)
 	r = range_inside(r, type_range(t)) ? r : type_range(t);
 	Ex e = ex_make(t, r, "(%s(%s) %s %d)", dtype_name(t), a.s, rest ? "%" : "/", n);
 	e.uniform = a.uniform;
+	e.places = a.places;
 	ex_free(&a);
 	return e;
 }
@@ -402,6 +442,7 @@ static Ex choose(Gen *g, Ex c, Ex a, Ex b)
 	DType t = unify(g, &a, &b);
 	Ex e = ex_make(t, range_join(a.range, b.range), "(%s ? %s : %s)", c.s, a.s, b.s);
 	e.uniform = a.uniform && b.uniform && c.uniform;
+	e.places = a.places && b.places;
 	ex_free(&a);
 	ex_free(&b);
 	ex_free(&c);

@@ -99,6 +99,7 @@ typedef struct Ex {
 	DType type;
 	Range range;
 	bool literal, uniform;
+	bool places;       /* of indices, thread numbers and constants alone: such sums must not wrap (LANGUAGE 2) */
 } Ex;
 Ex ex_any(Gen *g, int depth);
 Ex ex_of_type(Gen *g, DType t, int depth);
@@ -141,8 +142,5 @@ Ex element_leaf(Gen *g);
 /* ---- whole kernels ---- */
 typedef void Kernel(Gen *g);
 Kernel kernel_tiles, kernel_scalar, kernel_pipeline, kernel_handover, kernel_cluster, kernel_transfers;
-
-/* Constructs that are not generated, by name; see README. */
-bool allowed(const char *construct);
 
 #endif

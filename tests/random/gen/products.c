@@ -18,7 +18,7 @@ static bool shared_operand(Gen *g, DType t, int64_t rows, int64_t columns, bool 
 	bool part = CHANCE(g, 30), planes = CHANCE(g, 15);
 	int64_t panel = 128 / dtype_bytes(t);
 	for (int d = 0; d < 2; d++) {
-		int64_t unit = d == 0 ? (CHANCE(g, 5) ? 1 : 8) : panel >> rng_below(&g->rng, 4); /* some of these are refused */
+		int64_t unit = d == 0 ? (CHANCE(g, 5) ? 1 : 8) : panel >> (CHANCE(g, 25) ? rng_below(&g->rng, 4) : 0); /* some of these are refused */
 		while (ext[d] & (ext[d] - 1) || (part && ext[d] == want[d] && CHANCE(g, 60))) /* threads copy powers of two */
 			ext[d] = (ext[d] | (ext[d] - 1)) + 1;
 		if (d == 0 || ext[1] > want[1])

@@ -6,22 +6,6 @@
 
 #include "tests/random/gen/gen.h"
 
-/* Known not to work: README.md says why.  RANDOM_ALL=1 generates them all the same. */
-static const char *const switched_off[] = {
-	"overflow of signed integers",
-	"rounding to tf32",
-};
-
-bool allowed(const char *construct)
-{
-	if (getenv("RANDOM_ALL"))
-		return true;
-	for (size_t k = 0; k < sizeof switched_off / sizeof switched_off[0]; k++)
-		if (!strcmp(switched_off[k], construct))
-			return false;
-	return true;
-}
-
 void kernel_tiles(Gen *g)
 {
 	for (int n = rng_between(&g->rng, 2, 3); n > 0; n--)

@@ -35,10 +35,9 @@ static void set(Gen *g, int k)
 {
 	static const char *const ops[] = { "+=", "-=", "*=", "&=", "|=", "^=" };
 	Var *v = &g->var[k];
-	bool wraps = !dtype_is_signed(v->type) || allowed("overflow of signed integers");
 	bool whole = !dtype_is_float(v->type) && v->type != DT_BOOL && range_inside(type_range(v->type), v->range);
 	Ex e = ex_into(g, ex_any(g, 2), v->type, v->range);
-	line(g, "%s %s %s;", v->name, whole && CHANCE(g, 40) ? ops[wraps ? rng_below(&g->rng, 6) : 3 + rng_below(&g->rng, 3)] : "=", e.s);
+	line(g, "%s %s %s;", v->name, whole && CHANCE(g, 40) ? PICK(g, ops) : "=", e.s);
 	ex_free(&e);
 }
 
@@ -158,24 +157,22 @@ static void twin(Gen *g, int y, int k)
 {
 	static const DType types[] = { DT_I8, DT_U8, DT_I16, DT_U16, DT_I32, DT_U32, DT_I64, DT_U64 };
 	static const char *const ops[] = { "+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>", "<", "<=", "==", ">", "!=" };
-	DType s = types[rng_below(&g->rng, 8) | !allowed("overflow of signed integers")], t = CHANCE(g, 60) || !allowed("overflow of signed integers") ? s : PICK(g, types);
+	DType s = PICK(g, types), t = CHANCE(g, 60) ? s : PICK(g, types);
 	const char *op = PICK(g, ops);
 	bool counts = strchr("/%", op[0]) != NULL || !strcmp(op, "<<") || !strcmp(op, ">>");
 	Program *p = g->p;
 	if (p->nscalars + 2 > MAX_SCALARS)
 		return;
-	if (counts)
-		t = s;
 	ScalarParam *a = &p->scalar[p->nscalars++], *b = &p->scalar[p->nscalars++];
 	*a = (ScalarParam){ .type = s, .i = (int64_t)rng_next(&g->rng) >> rng_below(&g->rng, 60) };
-	*b = (ScalarParam){ .type = t, .i = counts ? rng_between(&g->rng, 1, (int)dtype_bits(s) - 1) : (int64_t)rng_next(&g->rng) >> rng_below(&g->rng, 60) };
+	*b = (ScalarParam){ .type = t, .i = counts ? rng_between(&g->rng, 1, 70) : (int64_t)rng_next(&g->rng) >> rng_below(&g->rng, 60) };
 	ScalarParam *both[] = { a, b };
 	for (int n = 0; n < 2; n++) {
 		ScalarParam *v = both[n];
 		unsigned bits = dtype_bits(v->type), drop = 64 - bits + (v->type == DT_U64);
 		v->i = dtype_is_signed(v->type) ? (int64_t)((uint64_t)v->i << drop) >> drop : (int64_t)((uint64_t)v->i << drop >> drop);
-		if (v->i == INT64_MIN)
-			v->i = 0;
+		if (v->i == INT64_MIN || (n == 1 && v->i == 0)) /* no such literal; no such divisor */
+			v->i = 3;
 		snprintf(v->name, sizeof v->name, "t%d", fresh(g));
 		text_put(&g->params, ", %s %s", dtype_name(v->type), v->name);
 	}

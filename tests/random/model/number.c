@@ -179,8 +179,8 @@ static int order_of(DType t, Num a, Num b)
 
 static Num divide(DType t, bool want_rest, int64_t a, int64_t b)
 {
-	if (b == 0)
-		return num_undefined();
+	if (b == 0) /* as by one */
+		return num_int(t, want_rest ? 0 : a);
 	if (!dtype_is_signed(t))
 		return num_int(t, (int64_t)(want_rest ? (uint64_t)a % (uint64_t)b : (uint64_t)a / (uint64_t)b));
 	if (b == -1)
@@ -188,11 +188,11 @@ static Num divide(DType t, bool want_rest, int64_t a, int64_t b)
 	return num_int(t, want_rest ? a % b : a / b);
 }
 
-/* A count of the width or more, or a negative one, is not defined. */
+/* A count of the width or more, or a negative one, leaves nothing but the sign of what goes right. */
 static Num shift(DType t, bool left, int64_t a, int64_t n)
 {
 	if (n < 0 || n >= (int64_t)dtype_bits(t))
-		return num_undefined();
+		return num_int(t, !left && dtype_is_signed(t) && a < 0 ? -1 : 0);
 	if (left)
 		return num_int(t, (int64_t)((uint64_t)a << n));
 	return num_int(t, dtype_is_signed(t) ? a >> n : (int64_t)((uint64_t)a >> n));
