@@ -22,7 +22,8 @@ static void put_program(FILE *list, const Program *p, const char *module, const 
 		fprintf(list, "\n");
 	}
 	for (int k = 0; k < p->nscalars; k++)
-		fprintf(list, "scalar %s %s %lld %a\n", p->scalar[k].name, dtype_name(p->scalar[k].type), (long long)p->scalar[k].i, p->scalar[k].f);
+		if (!p->scalar[k].is_dim)
+			fprintf(list, "scalar %s %s %lld %a\n", p->scalar[k].name, dtype_name(p->scalar[k].type), (long long)p->scalar[k].i, p->scalar[k].f);
 	fprintf(list, "end\n");
 }
 

@@ -210,8 +210,10 @@ bool st_limit_copy(Gen *g)
 	if (g->nesting || g->p->nscalars == MAX_SCALARS)
 		return false;
 	bool by_columns = CHANCE(g, 25);
+	g->sliced = !by_columns;
 	int x = tile_param(g, 1, t, 2, by_columns ? (int64_t[]){ columns, total } : (int64_t[]){ total, columns }, r);
 	int y = tile_param(g, 2, t, 2, (int64_t[]){ total, columns }, r);
+	g->sliced = false;
 	int64_t ext[2] = { by_columns ? columns : rows, by_columns ? rows : columns };
 	int f = CHANCE(g, 50) ? tile_frag(g, t, 2, ext, r, NULL) : tile_shared(g, t, 2, ext, r, NULL);
 	if (x < 0 || y < 0 || f < 0)
@@ -256,5 +258,28 @@ bool st_cp_async(Gen *g)
 	line(g, "cp_async_commit();");
 	line(g, "cp_async_wait(0);");
 	sync_now(g);
+	return true;
+}
+
+static bool has_warp_rows(const Gen *g, const Tile *t)
+{
+	return t->space == FRAG && t->mma && t->rank == 2 && t->reads && g->warps % 4 == 0 && t->ext[0] == 16 * g->warps;
+}
+
+/* This warp's rows of a fragment. */
+bool st_warp_view(Gen *g)
+{
+	int k = tile_pick(g, has_warp_rows);
+	if (k < 0 || g->nesting)
+		return false;
+	Tile *t = &g->tile[k];
+	int64_t columns = 8;
+	while (2 * columns <= t->ext[1] && CHANCE(g, 50))
+		columns *= 2;
+	int64_t start = 8 * rng_below(&g->rng, (int)((t->ext[1] - columns) / 8) + 1);
+	int w = tile_warp_frag(g, t->type, 16, columns, t->range);
+	if (w < 0)
+		return false;
+	line(g, "copy(%s.warp[:][%lld +: %lld], %s);", t->name, (long long)start, (long long)columns, g->tile[w].name);
 	return true;
 }

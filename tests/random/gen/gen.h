@@ -31,7 +31,6 @@ typedef struct Tile {
 	bool mma;                    /* has the layout of products */
 	bool dirty, seen;            /* written, read since the last sync */
 	bool gone;                   /* out of scope */
-	bool operand;                /* of products: data come from `in` tensors only */
 } Tile;
 
 typedef struct Var {
@@ -69,7 +68,7 @@ typedef struct Gen {
 	int64_t shared_left, regs_left;
 	Loop *loop;                  /* in an element loop */
 	bool threads_differ;         /* scalar code in which thread() may be used */
-	bool team_level;             /* tile statements may stand here */
+	bool sliced;                 /* tensors made now are looked at by slices only: their extents may be dims */
 	int nesting;
 } Gen;
 
@@ -134,7 +133,7 @@ void initialise(Gen *g, int k);
 /* ---- statements; each false when it found nothing to do ---- */
 typedef bool Statement(Gen *g);
 Statement st_elements, st_warp_elements, st_copy, st_fill, st_reduce, st_scan, st_scalar, st_control, st_limit_copy, st_product, st_warp_product,
-	st_cp_async, st_declare, st_atomic, st_vector;
+	st_cp_async, st_declare, st_atomic, st_vector, st_warp_view;
 void statements(Gen *g, int n);
 void element_body(Gen *g, int target);
 Ex element_leaf(Gen *g);

@@ -43,7 +43,6 @@ static bool shared_operand(Gen *g, DType t, int64_t rows, int64_t columns, bool 
 	for (int n = 0; n < (planes ? 2 : 1); n++)
 		planes ? line(g, "copy(%s[%d], %s[%d]);", g->tile[x].name, n, g->tile[s].name, n) : line(g, "copy(%s, %s);", g->tile[x].name, g->tile[s].name);
 	g->tile[s].writes = false;
-	g->tile[s].operand = true;
 	if (planes)
 		g->tile[s].reads = false;
 	size_t used = (size_t)snprintf(text, size, "%s%s", g->tile[s].name, planes ? (CHANCE(g, 50) ? "[1]" : "[0]") : "");

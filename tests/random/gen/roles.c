@@ -111,7 +111,9 @@ static bool new_feed(Gen *g, Feed *f, int chunks, int ring, int64_t rows)
 	f->first_column = wide > f->columns ? unit * rng_below(&g->rng, (int)((wide - f->columns) / unit) + 1) : 0;
 	f->first_row = CHANCE(g, 25) ? rng_below(&g->rng, 9) : 0;
 	int64_t all = chunks * rows + f->first_row, ext[2] = { CHANCE(g, 40) ? all - rng_below(&g->rng, (int)rows) : all, wide };
+	g->sliced = true;
 	f->tensor = tile_param(g, 1, f->type, 2, ext, f->range);
+	g->sliced = false;
 	if (f->tensor < 0 || ring * rows * f->columns * bytes > g->shared_left)
 		return false;
 	g->shared_left -= ring * (rows * f->columns * (int64_t)bytes + 1023) / 1024 * 1024;

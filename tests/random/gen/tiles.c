@@ -39,6 +39,20 @@ static void lead(TensorParam *x, int n)
 	x->extents[0] = n;
 }
 
+/* A dim instead of a number, which the tensor of a launch binds. */
+static bool named_extent(Gen *g, int64_t n)
+{
+	Program *p = g->p;
+	if (p->nscalars == MAX_SCALARS)
+		return false;
+	ScalarParam *d = &p->scalar[p->nscalars++];
+	*d = (ScalarParam){ .type = DT_I32, .is_dim = true, .i = n };
+	snprintf(d->name, sizeof d->name, "d%u_%d", (unsigned)p->seed, fresh(g));
+	text_put(&g->head, "dim %s;\n", d->name);
+	text_put(&g->params, "[%s]", d->name);
+	return true;
+}
+
 /* With more than one block or instance each has its own part, by a leading dimension. */
 int tile_param(Gen *g, int dir, DType t, int rank, const int64_t *ext, Range r)
 {
@@ -55,7 +69,8 @@ int tile_param(Gen *g, int dir, DType t, int rank, const int64_t *ext, Range r)
 	lead(x, g->instances);
 	lead(x, g->grid);
 	snprintf(tile->name, sizeof tile->name, "%s%s%s", x->name, g->grid > 1 ? "[blockIdx.x]" : "", g->instances > 1 ? "[h]" : "");
-	put_extents(&g->params, x->rank, x->extents);
+	int named = g->sliced && CHANCE(g, 40) && named_extent(g, x->extents[0]);
+	put_extents(&g->params, x->rank - named, x->extents + named);
 	tile->reads = dir != 2;
 	tile->writes = dir != 1;
 	return g->ntiles - 1;

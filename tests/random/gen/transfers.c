@@ -48,7 +48,9 @@ static void round_trip(Gen *g, Trip *trip)
 	char limit[40], out_limit[40], part[64] = "";
 	r.lo = fmin(r.lo, 0);
 	int64_t ext[2] = { rows + more, columns + extra };
+	g->sliced = true;
 	int x = tile_param(g, 1, t, 2, ext, r), y = tile_param(g, 2, t, 2, ext, r);
+	g->sliced = false;
 	int s = x < 0 || y < 0 ? -1 : tile_shared(g, t, 2, (int64_t[]){ rows, columns }, r, layout_for(g, t, rows, columns));
 	if (s < 0)
 		return;
@@ -68,6 +70,23 @@ static void round_trip(Gen *g, Trip *trip)
 	line(g, "store_wait(0);");
 	sync_now(g);
 	g->tile[y].reads = g->tile[y].writes = false;
+}
+
+/* Two loads into one tile. */
+static void halves(Gen *g, Trip *trip)
+{
+	DType t = PICK(g, types);
+	int64_t unit = 16 / dtype_bytes(t), rows = 8 << rng_below(&g->rng, 3), ext[2] = { 2 * rows, unit << rng_below(&g->rng, 4) };
+	Range r = default_range(g, t);
+	int x = tile_param(g, 1, t, 2, ext, r), s = x < 0 ? -1 : tile_shared(g, t, 2, ext, r, layout_for(g, t, rows, ext[1]));
+	if (s < 0)
+		return;
+	tile_writes(g, s);
+	for (int k = 0; k < 2; k++)
+		line(g, "tma_load(%s[%lld +: %lld], %s[%lld +: %lld], full[%d]);", g->tile[x].name, (long long)(rows * (1 - k)), (long long)rows,
+			g->tile[s].name, (long long)(rows * k), (long long)rows, trip->use);
+	settle(g, trip);
+	g->tile[s].dirty = false;
 }
 
 /* A plane of a tensor of three dimensions. */
@@ -131,7 +150,7 @@ static void reduction(Gen *g, Trip *trip)
 
 void kernel_transfers(Gen *g)
 {
-	static void (*const kinds[])(Gen *, Trip *) = { round_trip, round_trip, round_trip, planes, bulk, reduction };
+	static void (*const kinds[])(Gen *, Trip *) = { round_trip, round_trip, round_trip, planes, halves, bulk, reduction };
 	Trip trip = { 0 };
 	int groups = rng_between(&g->rng, 1, 2), tiles = g->ntiles;
 	g->warps = g->threads_warps = 4 * groups;
