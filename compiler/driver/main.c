@@ -45,9 +45,29 @@ static double timed(const Compilation *c, const char *step, double since)
 
 /* ---- outputs ---- */
 
+/* NULL: writing `path` overwrites nothing that was read, nor the other output. */
+static const char *overwritten(const Compilation *c, const char *path, const char *other)
+{
+	for (unsigned i = 1; i <= diags_source_count(c->diags); i++) {
+		const char *name = diags_source(c->diags, i)->name;
+		if (same_file(path, name))
+			return arena_printf(c->arena, "'%s' would be overwritten: it is an input", path);
+	}
+	if (other && (strcmp(path, other) == 0 || same_file(path, other)))
+		return arena_printf(c->arena, "'%s' is the output and the dependency file at once", path);
+	return NULL;
+}
+
 static ExitCode finish(const Compilation *c, const void *data, size_t len)
 {
-	const char *error = output_write(c->arena, c->o->output, data, len);
+	const char *error = overwritten(c, c->o->output, c->o->depfile ? c->o->depfile_path : NULL);
+	if (!error && c->o->depfile)
+		error = overwritten(c, c->o->depfile_path, NULL);
+	if (error) {
+		fprintf(stderr, "tilec: %s\n", error);
+		return EXIT_USAGE;
+	}
+	error = output_write(c->arena, c->o->output, data, len);
 	if (!error && c->o->depfile) {
 		Buffer deps = { .arena = c->arena };
 		depfile_write(c->diags, c->o->output, &deps);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compiler/lower/lower.h"
+#include "runtime/src/checksum.h"
 
 typedef struct Writer {
 	Arena *a;
@@ -103,9 +104,10 @@ static bool waits_for_grids(const Op *kernel)
 
 static void put_kernel(Writer *w, const Op *kernel, const PtxasResult *resources)
 {
+	TensorMaps maps = kernel_tensor_maps(w->a, kernel);
 	const PtxasKernel *known = ptxas_kernel(resources, name_of(kernel));
-	buffer_put(w->meta, "kernel \"%s\" threads %" PRId64 " cluster %" PRId64 " smem %" PRId64 " registers %d%s\n", name_of(kernel),
-		attr_int(kernel, "threads", 0), attr_int(kernel, "cluster", 1), kernel_smem(kernel), known ? known->registers : 0,
+	buffer_put(w->meta, "kernel \"%s\" threads %" PRId64 " cluster %" PRId64 " smem %" PRId64 " registers %d tensormaps %d%s\n",
+		name_of(kernel), attr_int(kernel, "threads", 0), attr_int(kernel, "cluster", 1), kernel_smem(kernel), known ? known->registers : 0, maps.n,
 		waits_for_grids(kernel) ? " dependent" : "");
 	const Op *first = kernel->regions[0]->first;
 	for (const Op *op = first; op; op = op->next) {
@@ -120,7 +122,6 @@ static void put_kernel(Writer *w, const Op *kernel, const PtxasResult *resources
 		if (op->code == OP_PARAM)
 			buffer_put(w->meta, "scalar \"%s\" %s\n", name_of(op), dtype_name(op->result->type.dtype));
 	}
-	TensorMaps maps = kernel_tensor_maps(w->a, kernel);
 	for (int i = 0; i < maps.n; i++)
 		put_map(w, &maps.map[i]);
 	for (const Op *op = first; op; op = op->next) {
@@ -150,12 +151,20 @@ static void align_to_16(Buffer *out)
 
 typedef struct Blob { const char *kind, *data; size_t len; } Blob;
 
+static void put_checksum(Buffer *out)
+{
+	uint64_t sum = module_checksum(out->data, out->len);
+	for (int i = 0; i < 8; i++)
+		out->data[MODULE_CHECKSUM_AT + i] = (char)(sum >> 8 * i);
+}
+
 static void put_container(Buffer *out, const Buffer *meta, const Blob *blob, unsigned nblobs)
 {
-	buffer_bytes(out, "TILEMOD1", 8);
+	buffer_bytes(out, "TILEMOD2", 8);
 	put_number(out, meta->len, 4);
 	put_number(out, nblobs, 4);
-	size_t at = 16 + 32 * nblobs + meta->len;
+	put_number(out, 0, 8);
+	size_t at = MODULE_HEADER_BYTES + 32 * nblobs + meta->len;
 	for (unsigned i = 0; i < nblobs; i++) {
 		char kind[16] = { 0 };
 		memcpy(kind, blob[i].kind, strlen(blob[i].kind));
@@ -170,6 +179,7 @@ static void put_container(Buffer *out, const Buffer *meta, const Blob *blob, uns
 		align_to_16(out);
 		buffer_bytes(out, blob[i].data, blob[i].len);
 	}
+	put_checksum(out);
 }
 
 bool module_write(const Tir *t, const char *source_name, const ModuleParts *parts, Buffer *out)

@@ -1,4 +1,5 @@
 /* outputs.c - reads inputs whole and writes outputs whole or not at all. */
+#define _DEFAULT_SOURCE /* realpath */
 #include "compiler/driver/outputs.h"
 
 #include <errno.h>
@@ -69,21 +70,43 @@ static bool write_all(int fd, const char *data, size_t len)
 	return true;
 }
 
+/* A device, a pipe, or a link to nothing, which makes what it names. */
+static bool stays(const char *path)
+{
+	struct stat st, link;
+	bool there = stat(path, &st) == 0;
+	return there ? !S_ISREG(st.st_mode) : lstat(path, &link) == 0;
+}
+
+static const char *link_target(Arena *a, const char *path)
+{
+	char *real = realpath(path, NULL);
+	const char *target = real ? arena_strndup(a, real, strlen(real)) : path;
+	free(real);
+	return target;
+}
+
+bool same_file(const char *path, const char *other)
+{
+	struct stat x, y;
+	return stat(path, &x) == 0 && stat(other, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino && S_ISREG(x.st_mode);
+}
+
 const char *output_write(Arena *a, const char *path, const void *data, size_t len)
 {
 	if (strcmp(path, "-") == 0) {
 		fflush(stdout);
 		return write_all(STDOUT_FILENO, data, len) ? NULL : arena_printf(a, "cannot write standard output: %s", strerror(errno));
 	}
-	struct stat st;
-	bool in_place = stat(path, &st) == 0 && !S_ISREG(st.st_mode); /* a device or pipe */
-	const char *name = in_place ? path : arena_printf(a, "%s.tmp%ld", path, (long)getpid());
-	int fd = open(name, in_place ? O_WRONLY : O_WRONLY | O_CREAT | O_EXCL, 0666);
+	bool in_place = stays(path);
+	const char *target = in_place ? path : link_target(a, path);
+	const char *name = in_place ? path : arena_printf(a, "%s.tmp%ld", target, (long)getpid());
+	int fd = open(name, in_place ? O_WRONLY | O_CREAT | O_TRUNC : O_WRONLY | O_CREAT | O_EXCL, 0666);
 	if (fd < 0)
 		return arena_printf(a, "cannot write '%s': %s", path, strerror(errno));
 	bool ok = write_all(fd, data, len);
 	ok = close(fd) == 0 && ok;
-	ok = ok && (in_place || rename(name, path) == 0);
+	ok = ok && (in_place || rename(name, target) == 0);
 	if (ok)
 		return NULL;
 	const char *error = arena_printf(a, "cannot write '%s': %s", path, strerror(errno));

@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/src/checksum.h"
 #include "runtime/src/error.h"
 
-enum { HEADER_BYTES = 16, ENTRY_BYTES = 32, ALIGNMENT = 16 };
+enum { HEADER_BYTES = MODULE_HEADER_BYTES, ENTRY_BYTES = 32, ALIGNMENT = 16 };
 
 static uint64_t read_little_endian(const uint8_t *p, int bytes)
 {
@@ -67,10 +68,25 @@ static tilert_status parse_blobs(Image *im, size_t size, uint64_t low)
 	return TILERT_OK;
 }
 
+static tilert_status check_file(const Image *im, size_t size)
+{
+	if (size < HEADER_BYTES || memcmp(im->bytes, "TILEMOD", 7))
+		return rt_fail(TILERT_EFORMAT, "not a tile module: it does not begin with TILEMOD2");
+	if (im->bytes[7] != '2')
+		return rt_fail(TILERT_EFORMAT, "module: it begins with %.8s, this runtime reads TILEMOD2: compile it again", (const char *)im->bytes);
+	uint64_t written = read_little_endian(im->bytes + MODULE_CHECKSUM_AT, 8), is = module_checksum(im->bytes, size);
+	if (written != is)
+		return rt_fail(TILERT_EFORMAT, "module: the file is damaged: its checksum is %016llx, its contents have %016llx",
+		               (unsigned long long)written, (unsigned long long)is);
+	return TILERT_OK;
+}
+
 static tilert_status parse_container(Image *im, size_t size)
 {
-	if (size < HEADER_BYTES || memcmp(im->bytes, "TILEMOD1", 8))
-		return rt_fail(TILERT_EFORMAT, "not a tile module: it does not begin with TILEMOD1");
+	tilert_status s = check_file(im, size);
+
+	if (s)
+		return s;
 	uint64_t meta_bytes = read_little_endian(im->bytes + 8, 4);
 	uint64_t n_blobs = read_little_endian(im->bytes + 12, 4);
 	uint64_t meta_at = HEADER_BYTES + n_blobs * ENTRY_BYTES;
@@ -83,7 +99,7 @@ static tilert_status parse_container(Image *im, size_t size)
 	im->blobs = rt_pool_alloc(&im->pool, im->n_blobs + 1, sizeof *im->blobs);
 	if (!im->blobs)
 		return rt_fail_memory("a module");
-	tilert_status s = parse_blobs(im, size, meta_at + meta_bytes);
+	s = parse_blobs(im, size, meta_at + meta_bytes);
 	return s ? s : rt_meta_parse(im, (const char *)im->bytes + meta_at, (size_t)meta_bytes);
 }
 

@@ -47,7 +47,7 @@ typedef struct MapMeta {
 
 typedef struct KernelMeta {
 	const char *name;
-	uint32_t threads, cluster, smem_bytes, registers;
+	uint32_t threads, cluster, smem_bytes, registers, maps_expected;
 	bool dependent; /* waits on the device for the grids before it, so that it may start while they run */
 	TensorMeta *tensors;
 	SymbolMeta *symbols;

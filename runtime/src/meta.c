@@ -428,8 +428,13 @@ static tilert_status describe_shape(Reader *r, TensorMeta *t)
 static tilert_status finish_kernel(Reader *r)
 {
 	KernelMeta *k = r->k;
-	tilert_status s = parse_exprs(r, k->grid, k->grid_rank);
+	tilert_status s = TILERT_OK;
 
+	if (k->n_maps != k->maps_expected)
+		s = rt_fail(TILERT_EFORMAT, "module: kernel %s (ends on meta line %u) has %zu of %u tensormaps", k->name, r->line, k->n_maps,
+		            k->maps_expected);
+	if (!s)
+		s = parse_exprs(r, k->grid, k->grid_rank);
 	for (size_t i = 0; !s && i < k->n_tensors; i++) {
 		s = parse_exprs(r, k->tensors[i].extents, k->tensors[i].rank);
 		if (!s)
@@ -466,6 +471,8 @@ static tilert_status read_kernel_line(Reader *r)
 		s = read_named_number(r, "smem", 0, MAX_SMEM, &k->smem_bytes);
 	if (!s)
 		s = read_named_number(r, "registers", 0, 255, &k->registers);
+	if (!s)
+		s = read_named_number(r, "tensormaps", 0, MAX_PARAMS, &k->maps_expected);
 	k->dependent = !s && accept(r, "dependent");
 	return s ? s : expect_line_end(r);
 }

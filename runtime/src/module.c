@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "runtime/src/device.h"
 #include "runtime/src/error.h"
@@ -41,6 +42,8 @@ tilert_status tilert_module_load(tilert_device *d, const void *image, size_t byt
 	return s;
 }
 
+enum { FILE_LIMIT = 1 << 30 }; /* bytes */
+
 static tilert_status read_all(FILE *f, const char *path, unsigned char **out, size_t *size)
 {
 	unsigned char *bytes = NULL;
@@ -58,13 +61,30 @@ static tilert_status read_all(FILE *f, const char *path, unsigned char **out, si
 		}
 		n = fread(bytes + used, 1, room - used, f);
 		used += n;
-	} while (n);
+	} while (n && used <= FILE_LIMIT);
+	if (used > FILE_LIMIT) {
+		free(bytes);
+		return rt_fail(TILERT_EIO, "%s: it has more than %d bytes", path, FILE_LIMIT);
+	}
 	if (ferror(f)) {
 		free(bytes);
 		return rt_fail(TILERT_EIO, "%s: %s", path, strerror(errno));
 	}
 	*out = bytes;
 	*size = used;
+	return TILERT_OK;
+}
+
+static tilert_status check_kind(FILE *f, const char *path)
+{
+	struct stat st;
+
+	if (fstat(fileno(f), &st))
+		return rt_fail(TILERT_EIO, "%s: %s", path, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return rt_fail(TILERT_EIO, "%s: %s", path, strerror(EISDIR));
+	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
+		return rt_fail(TILERT_EIO, "%s: it is no regular file", path);
 	return TILERT_OK;
 }
 
@@ -78,7 +98,9 @@ tilert_status tilert_module_open(tilert_device *d, const char *path, tilert_modu
 	FILE *f = fopen(path, "rb");
 	if (!f)
 		return rt_fail(errno == ENOENT ? TILERT_ENOENT : TILERT_EIO, "%s: %s", path, strerror(errno));
-	tilert_status s = read_all(f, path, &bytes, &size);
+	tilert_status s = check_kind(f, path);
+	if (!s)
+		s = read_all(f, path, &bytes, &size);
 	fclose(f);
 	if (s)
 		return s;

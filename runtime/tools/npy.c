@@ -3,6 +3,7 @@
  * A file is "\x93NUMPY", a version, the length of a header, the header - a Python dict with descr, fortran_order and
  * shape, padded so that the data is 64-byte aligned - and the data.
  */
+#define _DEFAULT_SOURCE /* realpath */
 #include "runtime/tools/npy.h"
 
 #include <errno.h>
@@ -296,14 +297,29 @@ static bool write_stream(FILE *f, const Npy *n)
 	       fwrite(n->data, n->item_bytes, n->count, f) == n->count;
 }
 
-static FILE *create_temporary(const char *path, char **name)
+/* ---- writing: whole or not at all; devices and pipes, and what links lead to, stay what they are ---- */
+
+typedef struct Output {
+	FILE *f;
+	char *temporary, *target; /* renamed when done; NULL: written in place */
+} Output;
+
+static bool in_place(const char *path)
 {
-	size_t n = strlen(path);
+	struct stat st, link;
+	bool there = stat(path, &st) == 0;
+
+	return there ? !S_ISREG(st.st_mode) : lstat(path, &link) == 0; /* a link to nothing makes what it names */
+}
+
+static FILE *create_temporary(Output *o)
+{
+	size_t n = strlen(o->target);
 	char *t = malloc(n + sizeof ".XXXXXX");
 
 	if (!t)
 		return NULL;
-	memcpy(t, path, n);
+	memcpy(t, o->target, n);
 	memcpy(t + n, ".XXXXXX", sizeof ".XXXXXX");
 	int fd = mkstemp(t);
 	if (fd < 0) {
@@ -313,33 +329,45 @@ static FILE *create_temporary(const char *path, char **name)
 	mode_t mask = umask(0); /* mkstemp makes it 0600 */
 	umask(mask);
 	fchmod(fd, 0666 & ~mask);
-	*name = t;
+	o->temporary = t;
 	return fdopen(fd, "wb");
+}
+
+static bool output_open(Output *o, const char *path)
+{
+	if (in_place(path)) {
+		o->f = fopen(path, "wb");
+		return o->f != NULL;
+	}
+	o->target = realpath(path, NULL);
+	if (!o->target && errno == ENOENT)
+		o->target = strdup(path);
+	o->f = o->target ? create_temporary(o) : NULL;
+	return o->f != NULL;
+}
+
+/* The error, or 0. */
+static int output_close(Output *o, bool written)
+{
+	int error = written ? 0 : errno;
+
+	if (fclose(o->f) && !error)
+		error = errno;
+	if (!error && o->temporary && rename(o->temporary, o->target))
+		error = errno;
+	if (error && o->temporary)
+		unlink(o->temporary);
+	return error;
 }
 
 bool npy_write(const char *path, const Npy *in, char *why, size_t why_size)
 {
-	char *temporary = NULL;
-	FILE *f = create_temporary(path, &temporary);
+	Output o = { .f = NULL };
+	int error = output_open(&o, path) ? output_close(&o, write_stream(o.f, in)) : errno;
 
-	if (!f) {
-		free(temporary);
-		return fail_errno(why, why_size, errno);
-	}
-	bool ok = write_stream(f, in);
-	int error = errno;
-	if (fclose(f) && ok) {
-		ok = false;
-		error = errno;
-	}
-	if (ok && rename(temporary, path)) {
-		ok = false;
-		error = errno;
-	}
-	if (!ok)
-		unlink(temporary);
-	free(temporary);
-	return ok ? true : fail_errno(why, why_size, error);
+	free(o.temporary);
+	free(o.target);
+	return error ? fail_errno(why, why_size, error) : true;
 }
 
 void npy_free(Npy *n)
