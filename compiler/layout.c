@@ -161,8 +161,8 @@ static const Layout *parse(Arena *a, const char *text, int rank, int rows, int c
 
 const Layout *layout_from_text(Arena *a, const char *text, int rank, const int64_t *shape, int warps, const char **why)
 {
-	if (rank < 1 || rank > 2 || shape[0] > 4096 || (rank == 2 && shape[1] > 4096)) {
-		*why = "a fragment has one or two dimensions of at most 4096";
+	if (rank < 1 || rank > 2 || shape[0] > LAYOUT_EXTENT || (rank == 2 && shape[1] > LAYOUT_EXTENT)) {
+		*why = arena_printf(a, "a fragment has one or two dimensions of at most %d", LAYOUT_EXTENT);
 		return NULL;
 	}
 	Layout *l = (Layout *)parse(a, text, rank, (int)shape[0], rank == 2 ? (int)shape[1] : 1, warps, why);

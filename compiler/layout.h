@@ -21,6 +21,8 @@ typedef struct Layout {
 	bool pairs;           /* registers 2k, 2k+1 are neighbours (col, or row when rank is 1): 16-bit elements are packed */
 } Layout;
 
+enum { LAYOUT_EXTENT = 4096 };
+
 /* From the canonical text of a {layout} attribute: mma, blocked(r,c), blocked(n), rows(TEXT RxC), cols(TEXT RxC).
  * NULL when the shape does not fit; *why says so. */
 const Layout *layout_from_text(Arena *a, const char *text, int rank, const int64_t *shape, int warps, const char **why);

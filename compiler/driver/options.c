@@ -156,7 +156,7 @@ static bool apply(Arena *a, Options *o, const OptionRow *r, const char *arg, con
 		o->emit = k < 0 ? EMIT_MODULE : (EmitKind)k;
 		break;
 	case OPT_TARGET: k = choose(arg, targets, 4); o->targets = k > 0 ? (TargetSet)k : TARGETS_DEFAULT; k = k == 0 ? -1 : k; break;
-	case OPT_DEFINE: o->define[o->ndefines++] = strchr(arg, '=') ? arg : arena_printf(a, "%s=1", arg); break;
+	case OPT_DEFINE: o->define[o->ndefines++] = !*arg || strchr(arg, '=') ? arg : arena_printf(a, "%s=1", arg); break;
 	case OPT_INCLUDE: o->include[o->nincludes++] = arg; break;
 	case OPT_LEVEL:
 		k = arg[0] >= '0' && arg[0] <= '3' && !arg[1] ? arg[0] - '0' : -1;

@@ -74,7 +74,7 @@ static Fit fit_scalar(Elab *E, const Expr *e, char kind, Ev *x)
 	}
 	*x = eval(E, e);
 	if (kind == 'i' && ev_is_scalar(*x)) {
-		if (!dtype_is_int(x->dtype))
+		if (!dtype_is_int(x->dtype) || (x->kind == EV_CONST && !int_fits(DT_I32, x->i)))
 			return UNFIT;
 		*x = ev_cast(E, e->loc, *x, DT_I32);
 	}

@@ -1,5 +1,6 @@
 /* decls.c - declarations in bodies: scalars, constants and tiles. */
 #include "compiler/elaborate/elab.h"
+#include "compiler/layout.h"
 
 #include <string.h>
 
@@ -102,6 +103,10 @@ static const char *layout_text(Elab *E, const Decl *d)
 		int64_t x;
 		if (!eval_const_int(E, e, "an extent of a layout", &x))
 			return NULL;
+		if (x < 1 || x > LAYOUT_EXTENT) {
+			elab_error(E, e->loc, E_LAYOUT, "an extent of a layout is 1 to %d, not %lld", LAYOUT_EXTENT, (long long)x);
+			return NULL;
+		}
 		args = arena_printf(E->a, "%s%s%lld", args, n ? "," : "", (long long)x);
 	}
 	bool blocked = !strcmp(d->layout, "blocked");
@@ -183,6 +188,10 @@ static Value *at_base(Elab *E, const Decl *d, int64_t *offset, bool *failed)
 	}
 	if (!eval_const_int(E, d->at_offset, "the offset of at(...)", offset))
 		return NULL;
+	if (*offset < 0 || *offset > MAX_TILE_BYTES) {
+		elab_error(E, d->at_offset->loc, E_SHARED_SIZE, "the offset of at(...) is %lld, not 0 to %d", (long long)*offset, MAX_TILE_BYTES);
+		return NULL;
+	}
 	*failed = false;
 	return y->ev.view->object;
 }

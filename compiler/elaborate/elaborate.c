@@ -1,7 +1,9 @@
 /* elaborate.c - a program from its files: imports, params and their overrides, constants, kernels. */
 #include "compiler/elaborate/elab.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,13 +44,16 @@ static bool parse_value(const char *s, DType t, Ev *out)
 {
 	char *end;
 	errno = 0;
+	if (isspace((unsigned char)s[0]))
+		return false;
 	if (t == DT_BOOL && (!strcmp(s, "true") || !strcmp(s, "false"))) {
 		*out = ev_bool(s[0] == 't');
 		return true;
 	}
 	if (dtype_is_float(t)) {
+		bool word = !strcmp(s, "inf") || !strcmp(s, "-inf") || !strcmp(s, "nan");
 		*out = ev_float(t, strtod(s, &end));
-		return *s && !*end;
+		return *s && !*end && (word || isfinite(out->f));
 	}
 	long long v = strtoll(s, &end, 0);
 	bool whole = *s && !*end && !errno && (t == DT_BOOL ? v == 0 || v == 1 : int_fits(t, v));

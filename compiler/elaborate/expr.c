@@ -331,5 +331,10 @@ Ev eval_i32(Elab *E, const Expr *e, const char *what)
 		elab_error(E, e->loc, E_TYPE, "%s is an integer, not %s", what, dtype_name(r.dtype));
 		return ev_error();
 	}
+	if (r.kind == EV_CONST && !int_fits(DT_I32, r.i)) {
+		elab_error(E, e->loc, E_TYPE, r.dtype == DT_U64 ? "%s is %llu, which does not fit i32" : "%s is %lld, which does not fit i32", what,
+			(long long)r.i);
+		return ev_error();
+	}
 	return ev_cast(E, e->loc, r, DT_I32);
 }

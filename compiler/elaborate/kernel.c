@@ -231,8 +231,18 @@ static int64_t launch_attr(Elab *E, const Expr *e, const char *name, int64_t max
 	return n;
 }
 
+/* Names that PTX or the code of every kernel has. */
+static void refuse_name(Elab *E, const Decl *d)
+{
+	static const char *const taken[] = { "_", "vprintf", "tile_shared", "WARP_SZ" };
+	for (size_t k = 0; k < sizeof taken / sizeof taken[0]; k++)
+		if (!strcmp(d->name, taken[k]))
+			elab_error(E, d->loc, E_REDEFINED, "no kernel can be called '%s': PTX or the compiler has that name", d->name);
+}
+
 static void start_kernel(Elab *E, const Decl *d)
 {
+	refuse_name(E, d);
 	E->kernel = tir_op(E->t, OP_KERNEL, d->loc, type_none(), 0, NULL);
 	tir_add_kernel(E->t, E->kernel);
 	E->region = tir_region(E->t, E->kernel, 0);

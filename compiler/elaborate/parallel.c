@@ -1,5 +1,6 @@
 /* parallel.c - element loops: straight-line bodies in which conditions are masks. */
 #include "compiler/elaborate/elab.h"
+#include "compiler/layout.h"
 
 static Ev index_of(Elab *E, Region *r, const Bind *b, int64_t extent)
 {
@@ -17,8 +18,8 @@ static bool eval_option(Elab *E, const Expr *e, const char *what, Op *op, const 
 		return true;
 	if (!eval_const_int(E, e, what, &n))
 		return false;
-	if (n < 1) {
-		elab_error(E, e->loc, E_INDEX, "%s is at least 1, not %lld", what, (long long)n);
+	if (n < 1 || n > LAYOUT_EXTENT) {
+		elab_error(E, e->loc, E_INDEX, "%s is 1 to %d, not %lld", what, LAYOUT_EXTENT, (long long)n);
 		return false;
 	}
 	attr_set_int(E->t, op, attr, n);
@@ -31,8 +32,8 @@ static int eval_extents(Elab *E, const Stmt *s, int64_t *extents)
 	for (const Bind *b = s->binds; b && n < REGION_MAX_ARGS; b = b->next, n++) {
 		if (!eval_const_int(E, b->extent, "the extent of an element loop", &extents[n]))
 			return 0;
-		if (extents[n] < 1) {
-			elab_error(E, b->loc, E_INDEX, "the extent of an element loop is at least 1, not %lld", (long long)extents[n]);
+		if (extents[n] < 1 || extents[n] > LAYOUT_EXTENT) {
+			elab_error(E, b->loc, E_INDEX, "the extent of an element loop is 1 to %d, not %lld", LAYOUT_EXTENT, (long long)extents[n]);
 			return 0;
 		}
 	}

@@ -358,6 +358,10 @@ Ev element_atomic(Elab *E, Loc loc, const View *v, Ev x, const char *rmw, bool w
 	Value *args[3 + TIR_MAX_RANK];
 	if (!convertible(E, loc, v, x) || !check_writable(E, loc, v))
 		return ev_error();
+	if (v->dtype == DT_BOOL) {
+		elab_error(E, loc, E_TYPE, "atomic_%s of '%s', whose elements are bool", rmw, tile_name(v));
+		return ev_error();
+	}
 	args[0] = ev_value(E, loc, ev_cast(E, loc, x, v->dtype));
 	int n = element_args(E, loc, v, args, 1);
 	Op *op = emit_op(E, OP_ATOMIC, loc, want ? type_scalar(v->dtype) : type_none(), n, args);

@@ -158,6 +158,11 @@ Ev bi_store(Elab *E, const Call *c)
 /* Statements without operands; a count is {n}. */
 Ev bi_plain(Elab *E, const Call *c)
 {
+	int64_t most = c->b->op == OP_WGMMA_WAIT ? 63 : attr_info(AT_N)->hi;
+	if (c->n && c->arg[0].i > most) {
+		elab_error(E, c->loc[0], E_CALL, "argument 1 of %s is %lld, not 0 to %lld", c->b->signature, (long long)c->arg[0].i, (long long)most);
+		return ev_void();
+	}
 	Op *op = statement(E, c, 0, NULL);
 	if (c->n)
 		attr_set_int(E->t, op, "n", c->arg[0].i);
@@ -393,6 +398,11 @@ Ev bi_ptx(Elab *E, const Call *c)
 	Value **args = ARENA_ARRAY(E->a, Value *, c->n);
 	if (!unmasked(E, c))
 		return ev_error();
+	const char *why = ptx_text_error(E->a, c->arg[0].text, c->n);
+	if (why) {
+		elab_error(E, c->loc[0], E_CALL, "%s", why);
+		return ev_error();
+	}
 	for (int k = 1; k < c->n; k++)
 		args[k - 1] = ev_value(E, c->loc[k], c->arg[k]);
 	Op *op = emit_op(E, OP_PTX, c->e->loc, type_scalar(c->e->dtype), c->n - 1, args);

@@ -210,6 +210,7 @@ void team_sync(Lower *L);
 /* control.c */
 void lower_region(Lower *L, const Region *r);
 void lower_print(Lower *L, const Op *op, V *args);
+V lower_ptx(Lower *L, const Op *op, V *args); /* its result, or NULL */
 void lower_assert(Lower *L, const Op *op, V holds);
 /* A form of the op that has no code here, which the passes before should not have let through. */
 V lower_missing(Lower *L, const Op *op);

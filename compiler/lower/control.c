@@ -216,16 +216,13 @@ void lower_assert(Lower *L, const Op *op, V holds)
 /* The register class of inline PTX that holds a value. */
 static char constraint(DType d) { return dtype_is_float(d) ? 'f' : dtype_bits(d) == 64 ? 'l' : 'r'; }
 
-static void lower_ptx(Lower *L, const Op *op)
+V lower_ptx(Lower *L, const Op *op, V *args)
 {
 	if (L->ops->cpu) {
 		L->ops->fail(L, "ptx() has no meaning on the CPU device");
-		if (op->result)
-			L->value[op->result->id] = LLVMGetUndef(type_of(L, op->result->type.dtype));
-		return;
+		return op->result ? LLVMGetUndef(type_of(L, op->result->type.dtype)) : NULL;
 	}
 	char *cons = ARENA_ARRAY(L->arena, char, 2 * op->nargs + 16), *at = cons;
-	V *args = scalar_operands(L, op);
 	T *types = ARENA_ARRAY(L->arena, T, op->nargs + 1);
 	if (op->result)
 		at += sprintf(at, "=%c,", constraint(op->result->type.dtype));
@@ -237,9 +234,7 @@ static void lower_ptx(Lower *L, const Op *op)
 	const char *text = attr_text(op, "text", "");
 	T ft = LLVMFunctionType(op->result ? type_of(L, op->result->type.dtype) : L->void_t, types, (unsigned)op->nargs, 0);
 	V fn = LLVMGetInlineAsm(ft, text, strlen(text), cons, strlen(cons), 1, 0, LLVMInlineAsmDialectATT, 0);
-	V r = LLVMBuildCall2(L->b, ft, fn, args, (unsigned)op->nargs, "");
-	if (op->result)
-		L->value[op->result->id] = r;
+	return LLVMBuildCall2(L->b, ft, fn, args, (unsigned)op->nargs, "");
 }
 
 /* The block's number, x running fastest. */
@@ -294,7 +289,12 @@ static void lower_op(Lower *L, const Op *op)
 	case OP_PRINT: lower_print(L, op, scalar_operands(L, op)); break;
 	case OP_ASSERT: lower_assert(L, op, value_of(L, op->args[0])); break;
 	case OP_TRAP: L->ops->fail(L, "trap"); break;
-	case OP_PTX: lower_ptx(L, op); break;
+	case OP_PTX: {
+		V r = lower_ptx(L, op, scalar_operands(L, op));
+		if (op->result)
+			L->value[op->result->id] = r;
+		break;
+	}
 	case OP_STAMP: lower_stamp(L, op); break;
 	default:
 		if (op_info(op->code)->result == RES_SCALAR)

@@ -569,6 +569,19 @@ static void emit_print(Batch *x, const Op *op)
 		guard_end(x->L, g);
 }
 
+static void emit_ptx(Batch *x, const Op *op)
+{
+	Vec *e = op->result ? result_vec(x, op->result) : NULL;
+	V *args = ARENA_ARRAY(x->L->arena, V, op->nargs + 1);
+	for (int r = 0; r < x->n; r++) {
+		for (int i = 0; i < op->nargs; i++)
+			args[i] = element(x, op->args[i], r);
+		V result = lower_ptx(x->L, op, args);
+		if (e)
+			e->s[r] = result;
+	}
+}
+
 static void emit_assert(Batch *x, const Op *op)
 {
 	for (int r = 0; r < x->n; r++)
@@ -591,6 +604,8 @@ static void emit_batch(Batch *x)
 		case OP_LOAD: case OP_STORE: case OP_ATOMIC: emit_access(x, op); break;
 		case OP_PRINT: emit_print(x, op); break;
 		case OP_ASSERT: emit_assert(x, op); break;
+		case OP_PTX: emit_ptx(x, op); break;
+		case OP_TRAP: L->ops->fail(L, "trap"); break;
 		case OP_GET: lower_var(L, op); break;
 		case OP_VIEW: break;
 		default: emit_scalar(x, op); break;

@@ -1,5 +1,6 @@
 /* lower.c - one LLVM module from TIR: kernels' entries, optimisation, emission. */
 #include "compiler/lower/context.h"
+#include "runtime/cpu/cpu_abi.h"
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>
@@ -202,6 +203,7 @@ static void create_function(Lower *L, const Params *p)
 	unsigned n = 0;
 	const char *name = attr_text(L->kernel, "name", "kernel");
 	if (L->ops->cpu) {
+		name = arena_printf(L->arena, TILE_CPU_KERNEL_PREFIX "%s", name);
 		types[n++] = L->ptr;
 		types[n++] = L->ptr;
 	} else {

@@ -516,6 +516,13 @@ static Op *parse_op(Parser *p)
 Tir *tir_parse(Arena *a, Diags *d, uint32_t source)
 {
 	Parser p = { .t = tir_new(a, d), .source = source, .text = diags_source(d, source)->text };
+	size_t len = strlen(p.text);
+	if (len != diags_source(d, source)->len) {
+		diag_error(d, loc_at(&p, (uint32_t)len, (uint32_t)len + 1), E_SYNTAX, "a byte 0 in the text");
+		return NULL;
+	}
+	if (strncmp(p.text, "\xef\xbb\xbf", 3) == 0)
+		p.at = 3; /* a byte order mark */
 	p.t->next_id = first_free_id(p.text);
 	while (peek(&p)) {
 		p.names = table_new(a);

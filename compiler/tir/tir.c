@@ -380,6 +380,21 @@ Value *tma_limit(const Op *tma)
 	return tma->nargs > at ? tma->args[at] : NULL;
 }
 
+const char *ptx_text_error(Arena *a, const char *text, int n)
+{
+	for (const char *p = strchr(text, '$'); p; p = strchr(p, '$')) {
+		size_t digits = strspn(p + 1, "0123456789");
+		if (p[1] == '$') {
+			p += 2;
+			continue;
+		}
+		if (!digits || digits > 4 || atoi(p + 1) >= n)
+			return arena_printf(a, "'%.*s' is none of the %d operands $0 to $%d; a dollar sign is $$", (int)(digits ? digits + 1 : 2), p, n, n - 1);
+		p += 1 + digits;
+	}
+	return NULL;
+}
+
 /* ---- walking ---- */
 
 void tir_walk(Region *r, OpVisitor visit, void *user)

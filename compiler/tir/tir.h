@@ -193,6 +193,9 @@ Value *tma_limit(const Op *tma);    /* of a load or store, or NULL */
 /* The declaration of a barrier, or of the array that it is picked from. */
 Op *barrier_of(const Value *v);
 
+/* NULL: each $ of inline PTX is $$ or one of the n operands. */
+const char *ptx_text_error(Arena *a, const char *text, int n);
+
 /* ---- walking ---- */
 
 typedef bool (*OpVisitor)(Op *op, void *user); /* false: do not enter its regions */

@@ -143,9 +143,16 @@ static void check_shared(Verifier *v, const Op *op)
 
 static void check_extents(Verifier *v, const Op *op)
 {
-	for (int i = 0; i < op->result->type.rank; i++)
-		if (op->result->type.shape[i] <= 0)
-			bad(v, op, "extent %d is %lld", i, (long long)op->result->type.shape[i]);
+	const int64_t most = INT64_C(1) << 40; /* sums of sizes stay far below what an integer holds */
+	int64_t n = 1;
+	for (int i = 0; i < op->result->type.rank; i++) {
+		int64_t extent = op->result->type.shape[i];
+		if (extent <= 0 || extent > most / n) {
+			bad(v, op, "extent %d is %lld", i, (long long)extent);
+			return;
+		}
+		n *= extent;
+	}
 }
 
 static void check_barrier(Verifier *v, const Op *op)
@@ -380,6 +387,8 @@ static void check_atomic(Verifier *v, const Op *op)
 	check_store(v, op);
 	if (op->args[1]->type.kind == TY_FRAG)
 		bad(v, op, "on a fragment");
+	if (op->args[0]->type.dtype == DT_BOOL)
+		bad(v, op, "not defined on bool");
 	if (op->result)
 		need_result(v, op, op->args[0]->type.dtype);
 }
@@ -567,7 +576,7 @@ static void check_region_args(Verifier *v, const Op *op)
 static bool parallel_allows(const Op *op)
 {
 	switch (op->code) {
-	case OP_VAR: case OP_GET: case OP_SET: case OP_LOAD: case OP_STORE: case OP_ATOMIC:
+	case OP_GET: case OP_LOAD: case OP_STORE: case OP_ATOMIC:
 	case OP_PRINT: case OP_ASSERT: case OP_TRAP: case OP_PTX: case OP_CLOCK:
 		return true;
 	default:
@@ -623,6 +632,9 @@ static void check_debug(Verifier *v, const Op *op)
 		need_kind(v, op, i, TY_SCALAR);
 	if (op->code == OP_ASSERT)
 		need_scalar(v, op, 0, DT_BOOL);
+	const char *why = op->code == OP_PTX ? ptx_text_error(v->t->arena, attr_text(op, "text", ""), op->nargs + (op->result != NULL)) : NULL;
+	if (why)
+		bad(v, op, "%s", why);
 }
 
 static void check_op(Verifier *v, const Op *op)

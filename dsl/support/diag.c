@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { TAB_WIDTH = 4, BUCKETS = 256, NAME_MAX_LEN = 64, MAX_EXCERPT = 160 };
+enum { TAB_WIDTH = 4, BUCKETS = 256, NAME_MAX_LEN = 64, MAX_EXCERPT = 160, MAX_TEXT = 4096 };
 
 typedef enum Severity { SEV_ERROR, SEV_WARNING, SEV_NOTE, SEV_HELP } Severity;
 
@@ -115,13 +115,27 @@ static bool same_message(const Message *a, const Message *b)
 	       a->severity == b->severity && a->code == b->code && strcmp(a->text, b->text) == 0;
 }
 
+/* Names and strings of the source are quoted; a very long one is not worth reading. */
+static const char *shortened(Arena *a, const char *text)
+{
+	size_t n = strlen(text), head = MAX_TEXT / 2, tail = n - MAX_TEXT / 4;
+
+	if (n <= MAX_TEXT)
+		return text;
+	while ((text[head] & 0xc0) == 0x80) /* not inside a UTF-8 character */
+		head--;
+	while ((text[tail] & 0xc0) == 0x80)
+		tail++;
+	return arena_printf(a, "%.*s...%s", (int)head, text, text + tail);
+}
+
 static Message *message_new(Diags *d, Severity severity, Loc loc, const char *fmt, va_list ap)
 {
 	Message *m = ARENA_NEW(d->arena, Message);
 
 	m->severity = severity;
 	m->loc = loc;
-	m->text = arena_vprintf(d->arena, fmt, ap);
+	m->text = shortened(d->arena, arena_vprintf(d->arena, fmt, ap));
 	m->notes_end = &m->notes;
 	return m;
 }

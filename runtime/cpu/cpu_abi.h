@@ -128,6 +128,8 @@ int tilecpu_launch(const TileCpuLaunch *l);
 /* Loads a relocatable x86-64 ELF object; NULL and a sentence in error on failure. */
 typedef struct TileCpuImage TileCpuImage;
 TileCpuImage *tilecpu_image_load(const void *elf, uint64_t size, char *error, uint32_t error_size);
+/* What the symbol of a kernel begins with: no kernel's name is that of a function of the device or of C. */
+#define TILE_CPU_KERNEL_PREFIX "kernel."
 TileCpuKernel tilecpu_image_symbol(const TileCpuImage *im, const char *name);
 void tilecpu_image_free(TileCpuImage *im);
 

@@ -1,4 +1,5 @@
 /* launch_cpu.c - code and launches of the CPU device (runtime/cpu). */
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/cpu/cpu_abi.h"
@@ -12,7 +13,9 @@ enum { REPORT_BYTES = 4096 };
 static tilert_status find_entries(tilert_module *m)
 {
 	for (size_t i = 0; i < m->image.n_kernels; i++) {
-		TileCpuKernel entry = tilecpu_image_symbol(m->code, m->kernels[i].meta->name);
+		char symbol[sizeof TILE_CPU_KERNEL_PREFIX + 255]; /* names have at most 255 characters: meta.c */
+		snprintf(symbol, sizeof symbol, TILE_CPU_KERNEL_PREFIX "%s", m->kernels[i].meta->name);
+		TileCpuKernel entry = tilecpu_image_symbol(m->code, symbol);
 		if (!entry)
 			return rt_fail(TILERT_EFORMAT, "module: its CPU code has no kernel %s", m->kernels[i].meta->name);
 		memcpy(&m->kernels[i].code, &entry, sizeof entry);

@@ -77,6 +77,8 @@ static const char *const programs[] = {
 	"	if (present(z)) v = v + z[0]; else v = bitcast(f32, b);\n"
 	"	v = exp2(log2(sqrt(rsqrt(rcp(tanh(floor(ldexp(v, s))))))));\n"
 	"	parallel (j < 64) x[j] = v > 1.0 ? v : f32(j);\n"
+	"	parallel (j < 64) { x[j] = ptx(f32, \"neg.f32 $0, $1;\", x[j]) + f32(clock() + lane() + gridDim.x); print(\"%d\\n\", j); assert(v > 0.0, \"v\"); }\n"
+	"	parallel (j < 64) trap();\n"
 	"	once { c[0] = clock(); print(\"%d %f\\n\", b, v); assert(b > 0, \"b\"); atomic_add(n[1], 1); u32 q = ptx(u32, \"mov.u32 $0, $1;\", s); n[2] = i32(q); }\n"
 	"	if (s == 77) trap();\n"
 	"	stamp(1);\n"
