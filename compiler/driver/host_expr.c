@@ -4,7 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 48 }; /* the runtime's stack has 64 entries */
+enum {
+	MAX_DEPTH = 48,  /* the runtime's stack has 64 entries */
+	MAX_NODES = 4096 /* of a value written out: one that is used twice is there twice */
+};
 
 static const char *operator_word(const Op *op)
 {
@@ -49,12 +52,12 @@ static bool is_cdiv(const Op *op, const Value **a, const Value **b)
 }
 
 /* NULL with *why set to the op that cannot be on the host. */
-static const char *postfix(Arena *a, const Value *v, int depth, const Op **why)
+static const char *postfix(Arena *a, const Value *v, int depth, int *left, const Op **why)
 {
 	const Op *op = v->def;
 	int64_t n;
 	*why = op;
-	if (!op || depth > MAX_DEPTH || !integer(v))
+	if (!op || depth > MAX_DEPTH || --*left < 0 || !integer(v))
 		return NULL;
 	if (value_const_int(v, &n))
 		return arena_printf(a, "%" PRId64, n);
@@ -64,12 +67,12 @@ static const char *postfix(Arena *a, const Value *v, int depth, const Op **why)
 	case OP_DIM:
 	case OP_PARAM: return attr_text(op, "name", "?");
 	case OP_SM_COUNT: return "sm_count";
-	case OP_CAST: return postfix(a, op->args[0], depth + 1, why);
+	case OP_CAST: return postfix(a, op->args[0], depth + 1, left, why);
 	case OP_NEG:
-		p = postfix(a, op->args[0], depth + 1, why);
+		p = postfix(a, op->args[0], depth + 1, left, why);
 		return p ? arena_printf(a, "0 %s -", p) : NULL;
 	case OP_SHL:
-		p = value_const_int(op->args[1], &n) && n >= 0 && n < 62 ? postfix(a, op->args[0], depth + 1, why) : NULL;
+		p = value_const_int(op->args[1], &n) && n >= 0 && n < 62 ? postfix(a, op->args[0], depth + 1, left, why) : NULL;
 		return p ? arena_printf(a, "%s %" PRId64 " *", p, (int64_t)1 << n) : NULL;
 	default: break;
 	}
@@ -81,17 +84,22 @@ static const char *postfix(Arena *a, const Value *v, int depth, const Op **why)
 		x = op->args[0];
 		y = op->args[1];
 	}
-	p = postfix(a, x, depth + 1, why);
-	q = p ? postfix(a, y, depth + 1, why) : NULL;
+	p = postfix(a, x, depth + 1, left, why);
+	q = p ? postfix(a, y, depth + 1, left, why) : NULL;
 	return q ? arena_printf(a, "%s %s %s", p, q, word) : NULL;
 }
 
 const char *host_postfix(Arena *a, Diags *d, const Value *v, Loc use)
 {
 	const Op *why = NULL;
-	const char *s = postfix(a, v, 0, &why);
+	int left = MAX_NODES;
+	const char *s = postfix(a, v, 0, &left, &why);
 	if (s)
 		return s;
+	if (left < 0) {
+		diag_error(d, use, E_LIMIT, "this expression has more than %d operations where all it is made of is written out for the host", MAX_NODES);
+		return NULL;
+	}
 	diag_error(d, use, E_UNSUPPORTED, "the host cannot compute this: only + - * / %% cdiv min max of integers,"
 		" dims, scalar parameters and sm_count");
 	if (why && why->loc.source)
@@ -99,11 +107,11 @@ const char *host_postfix(Arena *a, Diags *d, const Value *v, Loc use)
 	return NULL;
 }
 
-static const char *infix(Arena *a, const Value *v, bool inner)
+static const char *infix(Arena *a, const Value *v, bool inner, int *left)
 {
 	const Op *op = v->def;
 	int64_t n;
-	if (!op)
+	if (!op || --*left < 0)
 		return "...";
 	if (value_const_int(v, &n))
 		return arena_printf(a, "%" PRId64, n);
@@ -112,14 +120,14 @@ static const char *infix(Arena *a, const Value *v, bool inner)
 	if (op->code == OP_SM_COUNT)
 		return "sm_count";
 	if (op->code == OP_CAST)
-		return infix(a, op->args[0], inner);
+		return infix(a, op->args[0], inner, left);
 	const Value *x, *y;
 	if (is_cdiv(op, &x, &y))
-		return arena_printf(a, "cdiv(%s, %s)", infix(a, x, false), infix(a, y, false));
+		return arena_printf(a, "cdiv(%s, %s)", infix(a, x, false, left), infix(a, y, false, left));
 	const char *word = operator_word(op);
 	if (!word)
 		return "...";
-	const char *p = infix(a, op->args[0], true), *q = infix(a, op->args[1], true);
+	const char *p = infix(a, op->args[0], true, left), *q = infix(a, op->args[1], true, left);
 	if (word[1])
 		return arena_printf(a, "%s(%s, %s)", word, p, q);
 	return arena_printf(a, inner ? "(%s %s %s)" : "%s %s %s", p, word, q);
@@ -127,7 +135,8 @@ static const char *infix(Arena *a, const Value *v, bool inner)
 
 const char *host_infix(Arena *a, const Value *v)
 {
-	return infix(a, v, false);
+	int left = MAX_NODES;
+	return infix(a, v, false, &left);
 }
 
 const Value *tensor_extent(const Op *tensor, int i)

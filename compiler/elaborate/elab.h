@@ -148,7 +148,7 @@ typedef struct StmtList {
 	Table *last_assigned;     /* by name: the last statement that does, or NULL where little was asked */
 } StmtList;
 
-enum { MAX_UNROLL = 4096, MAX_CALL_DEPTH = 64, MAX_TILE_RANK = 5, MAX_VALUES = 1 << 20, MAX_STATEMENTS = 1 << 21 };
+enum { MAX_UNROLL = 4096, MAX_CALL_DEPTH = 64, MAX_TILE_RANK = 5, MAX_VALUES = 1 << 19, MAX_STATEMENTS = 1 << 21 };
 
 struct Elab {
 	Arena *a;

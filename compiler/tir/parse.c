@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_LIST = 64 };
+enum { MAX_LIST = 64, MAX_DEPTH = 1000 /* of regions, over which the passes recurse */ };
 
 typedef struct Parser {
 	Tir *t;
@@ -21,6 +21,7 @@ typedef struct Parser {
 	const char *text;
 	uint32_t at, last; /* last: end of the token before */
 	bool failed;
+	int depth;
 	Table *names; /* of the kernel */
 } Parser;
 
@@ -412,9 +413,12 @@ static bool regions(Parser *p, Op *op)
 	while (peek(p) == '{' || peek(p) == '(') {
 		if (n == op_info(op->code)->regions)
 			return fail(p, p->at, E_SYNTAX, arena_printf(p->t->arena, "`%s` has %d regions", op_info(op->code)->text, n));
+		if (++p->depth > MAX_DEPTH)
+			return fail(p, p->at, E_LIMIT, arena_printf(p->t->arena, "regions are nested more than %d deep", MAX_DEPTH));
 		Region *r = tir_region(p->t, op, n++);
 		if (!region_args(p, r) || !region_ops(p, r))
 			return false;
+		p->depth--;
 	}
 	return true;
 }
