@@ -2,7 +2,7 @@
 passed=0 failed=0
 
 check() { # NAME CONDITION...
-	if "${@:2}"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED $1"; cut -c -200 log | sed 's/^/  | /'; fi
+	if "${@:2}"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED $1"; head -n 20 log | cut -c -200 | sed 's/^/  | /'; fi
 }
 exits() { # STATUS ARGUMENTS...: the program ends with it
 	local want=$1 got; shift
