@@ -583,6 +583,7 @@ static void check_region_args(Verifier *v, const Op *op)
 static bool parallel_allows(const Op *op)
 {
 	switch (op->code) {
+	case OP_SET: return attr_get(op, "combine") != NULL;
 	case OP_GET: case OP_LOAD: case OP_STORE: case OP_ATOMIC:
 	case OP_PRINT: case OP_ASSERT: case OP_TRAP: case OP_PTX: case OP_CLOCK:
 		return true;
