@@ -85,10 +85,10 @@ static const char *const programs[] = {
 	"}\n",
 	/* tiles, products, collectives */
 	"kernel b(in f16 x[64][64], in f16 z[64][64], out f32 y[64][64], out f32 w[64]) grid (1) threads (128) {\n"
-	"	shared f16 a[64][64], b[64][64]; frag f32 d[64][64], e[64]; frag f16 h[16][16];\n"
+	"	shared f16 a[64][64], b[64][64]; frag f32 d[64][64], e[64], g[64][64];\n"
 	"	cp_async(x, a); cp_async_commit(); cp_async_wait(0); copy(z, b); sync();\n"
-	"	async { d = a @ b; } wgmma_wait(0); d += a @ b;\n"
-	"	cumsum(d, 1); reduce_sum(d, e, 1); copy(d, y); fill(d, 1.0); copy(e, w);\n"
+	"	g = 0.5; async { d = a @ b; } parallel (i < 64, j < 64) g[i][j] = exp2(g[i][j]); wgmma_wait(0); d += a @ b;\n"
+	"	cumsum(d, 1); reduce_sum(d, e, 1); copy(g, y); copy(d, y); fill(d, 1.0); copy(e, w);\n"
 	"}\n",
 	"kernel c(in f16 x[16][16], in f16 z[16][8], out f32 y[16][8]) grid (1) threads (32) {\n"
 	"	warp frag f16 a[16][16], b[16][8]; warp frag f32 d[16][8]; copy(x, a); copy(z, b); d = a @ b; copy(d, y);\n"
