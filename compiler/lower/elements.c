@@ -392,6 +392,7 @@ static void load_masked(Batch *x, const Access *a, V mask, Run *runs, int count)
 	Guard g = guard_begin(L, mask);
 	for (int i = 0; i < count; i++) {
 		check_run(x, a, &runs[i], NULL);
+		note(L, a, L->ops->shared_read, runs[i].at, runs[i].n, NULL);
 		load_run(L, a, &runs[i]);
 	}
 	from[1] = LLVMGetInsertBlock(L->b);
@@ -413,11 +414,19 @@ static V readable(Lower *L, const Access *a)
 	return a->space == TY_TENSOR ? storage_of(L, a->object)->pointer : shared_address(L, a->object, index);
 }
 
+static bool writes(const Region *body, const Op *object)
+{
+	for (const Op *op = body->first; op; op = op->next)
+		if ((op->code == OP_STORE || op->code == OP_ATOMIC) && op->args[1]->def == object)
+			return true;
+	return false;
+}
+
 static void emit_memory_load(Batch *x, const Access *a)
 {
 	Vec *e = result_vec(x, a->op->result);
 	Run *runs = ARENA_ARRAY(x->L->arena, Run, x->n);
-	bool uniform = true;
+	bool uniform = true, branch = a->space == TY_TENSOR || writes(x->body, a->object); /* no place that another thread writes */
 	for (int i = a->first_index; i < a->op->nargs; i++)
 		for (int k = 0; k < x->body->nargs; k++)
 			uniform &= !depends_on_arg(x->body, a->op->args[i], k);
@@ -430,7 +439,7 @@ static void emit_memory_load(Batch *x, const Access *a)
 			count = find_runs(x, a, &r, runs);
 		}
 		V mask = a->mask ? element(x, a->mask, first) : NULL;
-		if (mask && a->space == TY_TENSOR) {
+		if (mask && branch) {
 			load_masked(x, a, mask, runs, count);
 		} else {
 			for (int i = 0; i < count; i++) {
