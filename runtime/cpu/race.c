@@ -226,22 +226,28 @@ void race_write(Thread *t, const char *what, uint32_t offset, uint32_t bytes, ui
 	threads_touch(t, what, MODE_WRITE, false, offset, bytes, line);
 }
 
+/* No bytes where a mask is off: then the place means nothing. */
+static void access_shared(Thread *t, const char *bounds, const char *race, Mode mode, uint32_t offset, uint32_t bytes, uint32_t line)
+{
+	if (!bytes)
+		return;
+	check_shared(t, bounds, offset, bytes, 1, line);
+	threads_touch(t, race, mode, false, offset, bytes, line);
+}
+
 void tilecpu_shared_read(TileCpuThread *t, uint32_t offset, uint32_t bytes, uint32_t line)
 {
-	check_shared(thread_of(t), "load", offset, bytes, 1, line);
-	threads_touch(thread_of(t), "read", MODE_READ, false, offset, bytes, line);
+	access_shared(thread_of(t), "load", "read", MODE_READ, offset, bytes, line);
 }
 
 void tilecpu_shared_written(TileCpuThread *t, uint32_t offset, uint32_t bytes, uint32_t line)
 {
-	check_shared(thread_of(t), "store", offset, bytes, 1, line);
-	threads_touch(thread_of(t), "write", MODE_WRITE, false, offset, bytes, line);
+	access_shared(thread_of(t), "store", "write", MODE_WRITE, offset, bytes, line);
 }
 
 void tilecpu_shared_atomic(TileCpuThread *t, uint32_t offset, uint32_t bytes, uint32_t line)
 {
-	check_shared(thread_of(t), "atomic", offset, bytes, 1, line);
-	threads_touch(thread_of(t), "atomic", MODE_ATOMIC, false, offset, bytes, line);
+	access_shared(thread_of(t), "atomic", "atomic", MODE_ATOMIC, offset, bytes, line);
 }
 
 /* ---- asynchronous ones ---- */

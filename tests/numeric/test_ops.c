@@ -296,6 +296,19 @@ static void test_limited(void **state)
 	tensor_free(&y);
 }
 
+static void test_edges(void **state)
+{
+	TileRun *r = *state;
+	TestTensor x = tensor_new(r, TILERT_F32, 1, (int64_t[]){ 8 }), y = tensor_new(r, TILERT_F32, 1, (int64_t[]){ S });
+	tensor_random(r, &x, 0, 1);
+	run_launch(r, "edges", (tilert_arg[]){ arg_tensor("x", &x), arg_tensor("y", &y) }, 2);
+	tensor_download(&y);
+	for (int k = 0; k < S; k++)
+		assert_true(y.value[k] == (k + 3 < 8 ? x.value[k + 3] : -1));
+	tensor_free(&x);
+	tensor_free(&y);
+}
+
 static void test_counted(void **state)
 {
 	TileRun *r = *state;
@@ -422,6 +435,7 @@ int main(void)
 		cmocka_unit_test(test_tf32_product),
 		cmocka_unit_test(test_converted),
 		cmocka_unit_test(test_limited),
+		cmocka_unit_test(test_edges),
 		cmocka_unit_test(test_counted),
 		cmocka_unit_test(test_cp_async),
 		cmocka_unit_test(test_atomics),

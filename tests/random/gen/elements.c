@@ -202,6 +202,9 @@ static void release(Gen *g, Held h, const Loop *l)
 
 static bool other_target(const Gen *g, const Tile *t)
 {
+	bool memory = t->space == GLOBAL || t->space == SHARED;
+	if (g->loop->warp && memory) /* each warp would write it */
+		return false;
 	if (!t->writes || was_written(g->loop, (int)(t - g->tile)) || g->loop->read[t - g->tile])
 		return false;
 	if (t->space == FRAG || t->space == WARP_FRAG)
