@@ -86,7 +86,8 @@ static bool is_one_barrier(Elab *E, const Expr *e, const MBar *b)
 	int64_t extents[2];
 	if (!barrier_open_extents(b, extents))
 		return true;
-	elab_error(E, e->loc, E_BARRIER, "'%s' is an array of %ss: say which, %s%s%s", b->name, b->kind, b->name, b->array ? "[i]" : "", b->scalar ? "" : "[j]");
+	const char *form = !b->array ? "[j]" : b->scalar ? "[i]" : "[i][j]";
+	elab_error(E, e->loc, E_BARRIER, "'%s' is an array of %ss: say which, %s%s", b->name, b->kind, b->name, form);
 	return false;
 }
 

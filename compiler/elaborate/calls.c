@@ -122,7 +122,9 @@ static const char *barriers_text(Elab *E, const Decl *p, bool ring)
 	const char *kind = p->kind == DE_BARRIER ? "barrier" : "mbarrier";
 	if (!p->extents)
 		return arena_printf(E->a, "one %s", kind);
-	return arena_printf(E->a, "%s of %s%ss", ring && !p->extents->next ? "a ring" : "an array", ring && p->extents->next ? "rings of " : "", kind);
+	if (!ring)
+		return arena_printf(E->a, "an array of %ss", kind);
+	return arena_printf(E->a, p->extents->next ? "an array of rings of %ss" : "a ring of %ss", kind);
 }
 
 static bool bind_barrier(Elab *E, Loc loc, const Decl *p, Ev x)

@@ -63,7 +63,8 @@ static Value *iteration_flag(Elab *E)
 
 void loop_enter(Elab *E, Loop *l, const Stmt *body)
 {
-	*l = (Loop){ .outer = E->loop, .jumps = jumps_of(body), .parallel = E->parallel, .mask = E->mask, .before = place_here(E), .jump = body->loc };
+	*l = (Loop){ .outer = E->loop, .jumps = jumps_of(body), .parallel = E->parallel, .mask = E->mask, .jump = body->loc };
+	l->before = place_here(E);
 	E->loop = l;
 }
 

@@ -79,11 +79,12 @@ static void combine_elements(Elab *E, const Stmt *s, Sym *y)
 		return;
 	}
 	y->combined_in = E->parallel;
-	if (E->mask) { /* nothing new where the mask is off */
-		Ev mask = ev_of(E->mask);
-		x = all ? ev_binary(E, s->loc, BIN_LOR, ev_unary(E, s->loc, UN_NOT, mask), ev_of(ev_value(E, s->loc, x))) : ev_binary(E, s->loc, BIN_LAND, mask, ev_of(ev_value(E, s->loc, x)));
-	}
-	Value *args[2] = { y->var, ev_value(E, s->loc, x) };
+	Ev v = ev_of(ev_value(E, s->loc, x));
+	if (E->mask && all) /* nothing new where the mask is off */
+		v = ev_binary(E, s->loc, BIN_LOR, ev_unary(E, s->loc, UN_NOT, ev_of(E->mask)), v);
+	else if (E->mask)
+		v = ev_binary(E, s->loc, BIN_LAND, ev_of(E->mask), v);
+	Value *args[2] = { y->var, v.value };
 	attr_set_text(E->t, emit_op(E, OP_SET, s->loc, type_none(), 2, args), "combine", all ? "and" : "or");
 }
 
