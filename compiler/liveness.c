@@ -10,7 +10,7 @@ typedef struct Fragment { const Op *op; int64_t registers; } Fragment;
 typedef struct Live { Bits set; int64_t registers; } Live; /* fragments by number, and what they take together */
 
 typedef struct Liveness {
-	Tir *t;
+	const Tir *t;
 	const Op *team;
 	int n;
 	Fragment *frag;
@@ -19,7 +19,7 @@ typedef struct Liveness {
 	Live worst;
 } Liveness;
 
-int64_t fragment_registers(Tir *t, const Op *frag, const Op *team)
+int64_t fragment_registers(const Tir *t, const Op *frag, const Op *team)
 {
 	const Type *ty = &frag->result->type;
 	const char *why;
@@ -202,7 +202,7 @@ static Pressure pressure_of(const Liveness *v)
 	return p;
 }
 
-Pressure fragment_pressure(Tir *t, const Op *team)
+Pressure fragment_pressure(const Tir *t, const Op *team)
 {
 	Liveness v = { .t = t, .team = team };
 	tir_walk(team->regions[0], count, &v);
@@ -216,4 +216,24 @@ Pressure fragment_pressure(Tir *t, const Op *team)
 	tir_walk(team->regions[0], collect, &v);
 	pass_region(&v, team->regions[0], &live);
 	return pressure_of(&v);
+}
+
+/* ---- what there is ---- */
+
+enum { SM_REGISTERS = 65536, THREAD_REGISTERS = 255 };
+
+/* A quarter of the SM's for a quarter of the warps, as ptxas counts. */
+int64_t launch_registers(const Op *kernel)
+{
+	int64_t warps = attr_int(kernel, "threads", 0) / 32, occupancy = attr_int(kernel, "occupancy", 1);
+	int64_t quarter = (warps * (occupancy > 0 ? occupancy : 1) + 3) / 4, n = SM_REGISTERS / 4 / 32 / (quarter > 0 ? quarter : 1) / 8 * 8;
+	return n > THREAD_REGISTERS ? THREAD_REGISTERS / 8 * 8 : n;
+}
+
+int64_t team_registers(const Op *team)
+{
+	const Op *kernel = team;
+	while (kernel->parent)
+		kernel = kernel->parent->owner;
+	return attr_int(team, "setmaxnreg", launch_registers(kernel));
 }

@@ -1,4 +1,4 @@
-/* liveness.h - the registers that a team's fragments need at least. */
+/* liveness.h - the registers that a team has, and those that its fragments need at least. */
 #ifndef TILE_LIVENESS_H
 #define TILE_LIVENESS_H
 
@@ -13,7 +13,11 @@ typedef struct Pressure {
 } Pressure;
 
 /* Needs layouts.  A fragment lives from where all of it is written to its last use; in loops, around the loop. */
-Pressure fragment_pressure(Tir *t, const Op *team);
-int64_t fragment_registers(Tir *t, const Op *frag, const Op *team);
+Pressure fragment_pressure(const Tir *t, const Op *team);
+int64_t fragment_registers(const Tir *t, const Op *frag, const Op *team);
+
+/* Registers of a thread when the kernel starts, and those of a team's. */
+int64_t launch_registers(const Op *kernel);
+int64_t team_registers(const Op *team);
 
 #endif

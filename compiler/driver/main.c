@@ -7,6 +7,7 @@
 
 #include "compiler/driver/emit.h"
 #include "compiler/driver/options.h"
+#include "compiler/driver/roles.h"
 #include "compiler/driver/waits.h"
 #include "compiler/elaborate/elaborate.h"
 #include "compiler/lower/lower.h"
@@ -122,6 +123,7 @@ static void print_resources(const Compilation *c, const Tir *t, const PtxasResul
 		if (p)
 			fprintf(stderr, ", %d bytes of stack, %d bytes of spill stores, %d of spill loads", p->stack, p->spill_stores, p->spill_loads);
 		fputc('\n', stderr);
+		roles_report(t, k, stderr);
 	}
 }
 

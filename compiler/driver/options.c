@@ -50,7 +50,7 @@ static const OptionRow rows[] = {
 	{ OPT_NO_SERIALIZED, "-Wno-wgmma-serialized", ARG_NONE, NULL, "neither are wgmma groups that ptxas serialises" },
 	{ OPT_FORMAT, "--diag-format=", ARG_JOINED, "FORMAT", "text | line: one line per message" },
 	{ OPT_COLOR, "--color=", ARG_JOINED, "WHEN", "auto | always | never" },
-	{ OPT_VERBOSE, "-v", ARG_NONE, NULL, "registers, shared memory and spills of each kernel, what stands before\nits waits for products; what is run" },
+	{ OPT_VERBOSE, "-v", ARG_NONE, NULL, "registers of each kernel and role, shared memory, spills, what stands\nbefore waits for products; what is run" },
 	{ OPT_EXPLAIN, "--explain", ARG_NEXT, "SLUG", "what a message's [slug] means and how to fix it" },
 	{ OPT_LIST_OPS, "--list-ops", ARG_NONE, NULL, "the operations of TIR" },
 	{ OPT_PASSES, "--passes=", ARG_JOINED, "LIST", "run only these passes: none, or a comma-separated list" },

@@ -1,5 +1,6 @@
 /* ptxas_log.c - what ptxas prints, as resources of kernels and as messages about the .tile source. */
 #include "compiler/driver/ptxas.h"
+#include "compiler/driver/roles.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -231,9 +232,11 @@ static void report_spills(LogReader *lr)
 		if (k->spill_stores + k->spill_loads == 0 || lr->o->allow_spill)
 			continue;
 		const Op *op = kernel_named(lr->t, k->name, strlen(k->name));
-		diag_error(lr->t->diags, op ? op->loc : (Loc){ 0 }, W_SPILL,
-			"kernel '%s' does not fit its %d registers per thread: %d bytes of spill stores, %d of spill loads",
-			k->name, k->registers, k->spill_stores, k->spill_loads);
+		RoleRegisters full = role_fullest(lr->t, op);
+		diag_error(lr->t->diags, op->loc, W_SPILL,
+			"kernel '%s' does not fit its registers: %d bytes of spill stores, %d of spill loads", k->name, k->spill_stores, k->spill_loads);
+		diag_note(lr->t->diags, full.role->loc, "%s '%s' is the fullest: %lld registers per thread, of which fragments take %lld",
+			full.role->code == OP_ROLE ? "role" : "kernel", attr_text(full.role, "name", "?"), (long long)full.has, (long long)full.fragments);
 		diag_help(lr->t->diags, "smaller fragments, more warps or setmaxnreg give room; -Wno-spill compiles it nevertheless");
 		lr->ok = false;
 	}

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-	MAX_THREADS = 1024, MAX_WARPS = MAX_THREADS / 32, SM_REGISTERS = 65536, THREAD_REGISTERS = 255,
+	MAX_THREADS = 1024, MAX_WARPS = MAX_THREADS / 32, 
 	MAX_PARAMETERS = 1024 /* of the runtime: runtime/src/meta.c */
 };
 
@@ -77,19 +77,6 @@ static void check_parameters(Checker *c)
 
 /* ---- setmaxnreg ---- */
 
-static int64_t occupancy(const Checker *c)
-{
-	int64_t n = attr_int(c->kernel, "occupancy", 1);
-	return n > 0 ? n : 1;
-}
-
-/* Registers of a thread when the kernel starts: a quarter of the SM's for a quarter of the warps, as ptxas counts. */
-static int64_t launch_registers(const Checker *c)
-{
-	int64_t quarter = (c->warps * occupancy(c) + 3) / 4, n = SM_REGISTERS / 4 / 32 / quarter / 8 * 8;
-	return n > THREAD_REGISTERS ? THREAD_REGISTERS / 8 * 8 : n;
-}
-
 static bool check_setmaxnreg(Op *op, void *user)
 {
 	Checker *c = user;
@@ -123,7 +110,7 @@ static const Op *group_role(Checker *c, int group)
 /* What warps `part`, `part` + 4 .. ask for: they share a quarter of the SM.  Raising one beyond what others gave back never returns. */
 static void check_quarter(Checker *c, int part, const char *which)
 {
-	int64_t sum = 0, start = launch_registers(c), limit = 0;
+	int64_t sum = 0, start = launch_registers(c->kernel), limit = 0;
 	const char *terms = "";
 	const Op *last = NULL;
 	for (int w = part; w < c->warps; w += 4) {
@@ -154,9 +141,7 @@ static void check_register_sum(Checker *c)
 static void check_pressure(Checker *c, const Op *team)
 {
 	Pressure p = fragment_pressure(c->t, team);
-	int64_t limit = attr_int(team, "setmaxnreg", launch_registers(c));
-	if (limit > THREAD_REGISTERS)
-		limit = THREAD_REGISTERS;
+	int64_t limit = team_registers(team);
 	if (p.registers <= limit)
 		return;
 	bool role = team->code == OP_ROLE;
@@ -177,7 +162,7 @@ static bool check_wgmma_registers(Op *op, void *user)
 		return op->code != OP_PARALLEL;
 	const Op *team = tir_team(op);
 	TileRef d = tile_ref(op->args[0]), a = tile_ref(op->args[1]);
-	int64_t have = attr_int(team, "setmaxnreg", launch_registers(c)), n = wgmma_columns(d.shape[1]);
+	int64_t have = team_registers(team), n = wgmma_columns(d.shape[1]);
 	int64_t need = n / 2 + WGMMA_REGISTERS + (a.space == TY_FRAG ? WGMMA_A_REGISTERS : 0);
 	if (need <= have)
 		return false;
