@@ -249,6 +249,41 @@ V box_address(Lower *L, const Op *o, V *index)
 	return byte_address(L, L->shared, off, constant);
 }
 
+/* v / 16, where it is a multiple of it: constants become smaller, nothing is shifted. */
+static V sixteenth(Lower *L, V v, int depth)
+{
+	int64_t c;
+	if (is_const(v, &c))
+		return const_i32(L, c / 16);
+	if (LLVMIsAInstruction(v) && depth > 0) {
+		V a = LLVMGetNumOperands(v) == 2 ? LLVMGetOperand(v, 0) : NULL, b = a ? LLVMGetOperand(v, 1) : NULL;
+		bool known = b && is_const(b, &c);
+		switch (LLVMGetInstructionOpcode(v)) {
+		case LLVMAdd: return build_add(L, sixteenth(L, a, depth - 1), sixteenth(L, b, depth - 1));
+		case LLVMMul:
+			if (known && c % 16 == 0)
+				return build_mul_const(L, a, c / 16);
+			break;
+		case LLVMShl:
+			if (known && c >= 4)
+				return build_mul_const(L, a, (int64_t)1 << (c - 4));
+			break;
+		default: break;
+		}
+	}
+	V shifted = LLVMBuildAShr(L->b, v, const_i32(L, 4), "");
+	if (LLVMIsAInstruction(shifted))
+		LLVMSetExact(shifted, true);
+	return shifted;
+}
+
+V shared_word(Lower *L, const Op *o, V *index)
+{
+	int64_t constant;
+	V off = shared_offset(L, o, index, &constant);
+	return build_add(L, build_add(L, L->shared_word, sixteenth(L, off, DEPTH)), const_i32(L, constant / 16));
+}
+
 V barrier_address(Lower *L, const Op *bar, V slot)
 {
 	int64_t c;

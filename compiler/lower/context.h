@@ -130,6 +130,7 @@ struct Lower {
 	unsigned nvalues;
 	Team team;
 	V cta_thread, cta_lane, cta_warp;
+	V shared_word;         /* of the CTA's shared memory, as in descriptors */
 	unsigned line;         /* of the op being emitted */
 
 	T i1, i8, i16, i32, i64, f32, f16, bf16, ptr, ptr_shared, ptr_global, void_t;
@@ -178,6 +179,7 @@ bool always_below(const Lower *L, V v, uint64_t end); /* as far as its bits tell
 V shared_address(Lower *L, const Op *object, V *index);
 V shared_offset(Lower *L, const Op *object, V *index, int64_t *constant); /* from the CTA's shared memory: returned + constant */
 V box_address(Lower *L, const Op *object, V *index); /* for TMA, which swizzles by the bits of the address: of the element's row of a panel */
+V shared_word(Lower *L, const Op *object, V *index); /* (address & 0x3ffff) >> 4 of a multiple of 16, as descriptors have it */
 V global_address(Lower *L, const Op *object, V *index, const DType *types);
 unsigned swizzle_of(const Op *shared); /* bytes; 0 linear */
 int panel_rows(const Op *shared);

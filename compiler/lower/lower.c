@@ -251,6 +251,15 @@ static V shared_memory(Lower *L)
 	return g;
 }
 
+/* The CPU device's descriptors count from the start of its shared memory. */
+static V descriptor_base(Lower *L)
+{
+	if (L->ops->cpu)
+		return const_i32(L, 0);
+	V a = LLVMBuildPtrToInt(L->b, L->shared, L->i32, "");
+	return LLVMBuildLShr(L->b, LLVMBuildAnd(L->b, a, const_i32(L, 0x3ffff), ""), const_i32(L, 4), "");
+}
+
 static void init_barriers(Lower *L)
 {
 	bool any = false;
@@ -280,6 +289,7 @@ static void lower_kernel(Lower *L, const Op *kernel)
 	create_function(L, &p);
 	bind_params(L, &p);
 	L->shared = shared_memory(L);
+	L->shared_word = descriptor_base(L);
 	L->cta_thread = L->ops->thread(L);
 	L->cta_lane = LLVMBuildAnd(L->b, L->cta_thread, const_i32(L, 31), "lane");
 	L->cta_warp = L->ops->uniform(L, LLVMBuildLShr(L->b, L->cta_thread, const_i32(L, 5), ""));

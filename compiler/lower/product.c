@@ -8,7 +8,7 @@
 
 /* A shared operand as wgmma reads it. */
 typedef struct SharedOperand {
-	V low;                /* (address & 0x3ffff) >> 4 of the view's first element */
+	V low;                /* shared_word of the view's first element */
 	unsigned swizzle;
 	int rows;             /* of a panel */
 	int column;           /* bytes from the start of the panel to the first element, where that is a constant */
@@ -27,16 +27,6 @@ static unsigned kind_of(DType d)
 	case DT_TF32: return TILE_CPU_TF32;
 	default: abort(); /* check_limits lets no other through */
 	}
-}
-
-static V address_word(Lower *L, V pointer)
-{
-	V a = LLVMBuildPtrToInt(L->b, pointer, L->ops->cpu ? L->i64 : L->i32, "");
-	if (L->ops->cpu) {
-		V base = LLVMBuildPtrToInt(L->b, L->shared, L->i64, "");
-		a = LLVMBuildTrunc(L->b, LLVMBuildSub(L->b, a, base, ""), L->i32, "");
-	}
-	return LLVMBuildLShr(L->b, LLVMBuildAnd(L->b, a, const_i32(L, 0x3ffff), ""), const_i32(L, 4), "");
 }
 
 /* Where the view begins in its panel, in bytes, as far as it is known. */
@@ -94,7 +84,7 @@ static bool shared_operand(Lower *L, const Op *op, const TileRef *r, bool mn_maj
 	if (L->ops->cpu && !(constant_start(r, r->object_rank - 1) && constant_start(r, r->object_rank - 2)))
 		check_start(L, r, index, r->shape[r->trans ? 0 : 1] * o->bytes);
 	o->column = panel_column(r, o->bytes, o->swizzle);
-	o->low = address_word(L, shared_address(L, r->object, index));
+	o->low = shared_word(L, r->object, index);
 	uint32_t mode = o->swizzle == 128 ? 1 : o->swizzle == 64 ? 2 : 3;
 	uint32_t sbo = 8 * o->swizzle >> 4, lbo = mn_major ? (uint32_t)o->rows * o->swizzle >> 4 : 1;
 	o->hi = mode << 30 | sbo;
