@@ -6,7 +6,6 @@
  * set: slot(a + b) = slot(a) + slot(b), less n where that reaches n, and then the parity turns. */
 #include "compiler/passes/pass.h"
 
-#include <string.h>
 
 enum { MAX_TERMS = 4 }; /* of a use number; longer sums are divided for */
 
@@ -405,13 +404,21 @@ static void rewrite(Carry *c, Op *op)
 	}
 }
 
+static void forget(unsigned id, void *user)
+{
+	Carry *c = user;
+	if (id < c->nfacts)
+		c->facts[id] = (Facts){ 0 };
+}
+
 bool pass_carry_slots(Tir *t)
 {
+	unsigned n = t->next_id;
+	Facts *facts = ARENA_ARRAY(t->arena, Facts, n + 1);
 	for (Op *kernel = t->first; kernel; kernel = kernel->next) {
-		Carry c = { .t = t, .nfacts = t->next_id };
+		Carry c = { .t = t, .facts = facts, .nfacts = n };
 		c.end = &c.sites;
-		c.facts = ARENA_ARRAY(t->arena, Facts, c.nfacts);
-		memset(c.facts, 0, c.nfacts * sizeof *c.facts);
+		each_id(kernel->regions[0], forget, &c);
 		tir_walk(kernel->regions[0], collect, &c);
 		find_negative(&c, kernel);
 		for (Sites *s = c.sites; s; s = s->next)

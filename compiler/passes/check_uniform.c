@@ -7,7 +7,6 @@
  * conditions and indices that vary less than the teamwork spans. */
 #include "compiler/passes/pass.h"
 
-#include <string.h>
 
 typedef enum Variation { BY_NOTHING, BY_CTA, BY_WARP, BY_THREAD } Variation;
 
@@ -301,11 +300,16 @@ static void visit(Checker *c, const Region *r, Control at)
 		visit_op(c, op, at);
 }
 
+static void forget(unsigned id, void *value)
+{
+	((Varies *)value)[id] = (Varies){ 0 };
+}
+
 bool pass_check_uniform(Tir *t)
 {
 	Checker c = { .t = t, .value = ARENA_ARRAY(t->arena, Varies, t->next_id + 1), .ok = true };
 	for (const Op *k = t->first; k; k = k->next) {
-		memset(c.value, 0, (t->next_id + 1) * sizeof(Varies));
+		each_id(k->regions[0], forget, c.value);
 		c.kernel = c.team = k;
 		c.report = false;
 		do {

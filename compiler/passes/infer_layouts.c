@@ -465,9 +465,9 @@ static bool check_layout(Op *op, void *user)
 
 bool pass_infer_layouts(Tir *t)
 {
-	bool ok = true;
+	bool ok = true, *written = ARENA_ARRAY(t->arena, bool, t->next_id + 1);
 	for (Op *k = t->first; k; k = k->next) {
-		Infer in = { .t = t, .written = ARENA_ARRAY(t->arena, bool, t->next_id) };
+		Infer in = { .t = t, .written = written };
 		tir_walk(k->regions[0], note_written, &in);
 		tir_walk(k->regions[0], mark_async_tile, t);
 		tir_walk(k->regions[0], finish_shared, t);

@@ -103,6 +103,19 @@ bool passes_run(Tir *t, const PassOptions *o)
 
 /* ---- shared by passes ---- */
 
+void each_id(const Region *r, void (*visit)(unsigned id, void *user), void *user)
+{
+	for (int i = 0; i < r->nargs; i++)
+		visit(r->args[i]->id, user);
+	for (const Op *op = r->first; op; op = op->next) {
+		if (op->result)
+			visit(op->result->id, user);
+		for (int i = 0; i < 2; i++)
+			if (op->regions[i])
+				each_id(op->regions[i], visit, user);
+	}
+}
+
 bool mma_is_wgmma(const Op *mma)
 {
 	const char *inst = attr_text(mma, "inst", NULL);

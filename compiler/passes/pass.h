@@ -42,6 +42,9 @@ bool pass_carry_slots(Tir *t);
 
 /* ---- shared by passes ---- */
 
+/* The ids of all values of a kernel.  Arrays by id are as long as all kernels together: a pass has one, and clears of it what a
+ * kernel touched. */
+void each_id(const Region *r, void (*visit)(unsigned id, void *user), void *user);
 /* Whether a product is done by warpgroups; before `select` everything that is
  * not of one warp counts. */
 bool mma_is_wgmma(const Op *mma);
