@@ -264,10 +264,10 @@ static bool identity(int op, DType t, Ev a, Ev b, Ev *out)
 			return true;
 		}
 		return const_is(b, 1) || const_is(a, 0);
-	case BIN_DIV: return const_is(b, 1);
+	case BIN_DIV: return const_is(b, 1) || const_is(b, 0); /* zero divides as one does */
 	case BIN_MOD:
 		*out = ev_int(t, 0);
-		return const_is(b, 1);
+		return const_is(b, 1) || const_is(b, 0);
 	default: return false;
 	}
 }

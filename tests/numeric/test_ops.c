@@ -309,6 +309,24 @@ static void test_edges(void **state)
 	tensor_free(&y);
 }
 
+static void test_by_zero(void **state)
+{
+	TileRun *r = *state;
+	TestTensor x = tensor_new(r, TILERT_I32, 1, (int64_t[]){ S }), q = tensor_new(r, TILERT_I32, 1, (int64_t[]){ S });
+	TestTensor rest = tensor_new(r, TILERT_I32, 1, (int64_t[]){ S });
+	tensor_random(r, &x, -1000, 1000);
+	run_launch(r, "by_zero", (tilert_arg[]){ arg_tensor("x", &x), arg_tensor("q", &q), arg_tensor("r", &rest) }, 3);
+	tensor_download(&q);
+	tensor_download(&rest);
+	for (int k = 0; k < S; k++) {
+		assert_true(q.value[k] == x.value[k]);
+		assert_true(rest.value[k] == 0);
+	}
+	tensor_free(&x);
+	tensor_free(&q);
+	tensor_free(&rest);
+}
+
 static void test_counted(void **state)
 {
 	TileRun *r = *state;
@@ -436,6 +454,7 @@ int main(void)
 		cmocka_unit_test(test_converted),
 		cmocka_unit_test(test_limited),
 		cmocka_unit_test(test_edges),
+		cmocka_unit_test(test_by_zero),
 		cmocka_unit_test(test_counted),
 		cmocka_unit_test(test_cp_async),
 		cmocka_unit_test(test_atomics),

@@ -1,4 +1,5 @@
 /* copies.c - copies between every pair of types, spaces and views; fills. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -126,7 +127,7 @@ static int make_target(Gen *g, const View *src, const int64_t *shape)
 	else if (!dtype_is_float(t))
 		like.range = type_range(t);
 	else
-		like.range = (Range){ s->range.lo * (s->range.lo < 0 ? 1.02 : .98), s->range.hi * (s->range.hi > 0 ? 1.02 : .98), s->range.frac };
+		like.range = (Range){ floor(s->range.lo * (s->range.lo < 0 ? 1.02 : .98)), ceil(s->range.hi * (s->range.hi > 0 ? 1.02 : .98)), s->range.frac };
 	if (!conversion_fits(s, &like) || !range_fits(t, like.range))
 		return -1;
 	if (CHANCE(g, 40) && s->space != GLOBAL)
