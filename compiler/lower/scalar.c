@@ -153,13 +153,6 @@ static V lower_minmax(Lower *L, const Op *op, V a, V b)
 	}
 	if (dtype_is_float(d)) {
 		T t = LLVMTypeOf(a);
-		if (L->ops->cpu && is_vector(a)) {
-			V r[2];
-			for (int i = 0; i < 2; i++)
-				r[i] = lower_minmax(L, op, LLVMBuildExtractElement(L->b, a, const_i32(L, i), ""),
-				                    LLVMBuildExtractElement(L->b, b, const_i32(L, i), ""));
-			return pack_pair(L, r[0], r[1], d);
-		}
 		if (L->ops->cpu && dtype_bits(d) == 16) {
 			V x = intrinsic(L, max ? "llvm.maxnum" : "llvm.minnum", &L->f32, 1, (V[]){ to_f32(L, a, d), to_f32(L, b, d) }, 2);
 			return from_f32(L, x, d);
