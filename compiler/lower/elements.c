@@ -149,6 +149,16 @@ static Access access_of(Lower *L, const Op *op)
 	return a;
 }
 
+/* One message an access, not one an element. */
+static void report_misplaced(Batch *x, const Access *a, const char *message)
+{
+	if (x->L->misplaced == a->op)
+		return;
+	x->L->misplaced = a->op;
+	diag_error(x->L->diags, a->op->loc, E_LAYOUT_CONFLICT, "%s", message);
+	diag_help(x->L->diags, "stage it through a shared tile");
+}
+
 static int frag_reg(Batch *x, const Access *a, int r)
 {
 	Lower *L = x->L;
@@ -165,9 +175,9 @@ static int frag_reg(Batch *x, const Access *a, int r)
 	}
 	int reg = layout_find_reg(s->layout, c[0], c[1]);
 	if (reg < 0) {
-		diag_error(L->diags, a->op->loc, E_LAYOUT_CONFLICT, "element (%d, %d) of '%s' (layout %s) is not in the thread that runs this iteration (loop layout %s)",
-		           c[0], c[1], attr_text(a->object, "name", "fragment"), attr_text(a->object, "layout", "?"), attr_text(x->loop, "layout", "?"));
-		diag_help(L->diags, "stage it through a shared tile");
+		report_misplaced(x, a, arena_printf(L->arena, "element (%d, %d) of '%s' (layout %s) is not in the thread that runs this iteration (loop layout %s)",
+		                                    c[0], c[1], attr_text(a->object, "name", "fragment"), attr_text(a->object, "layout", "?"),
+		                                    attr_text(x->loop, "layout", "?")));
 		return 0;
 	}
 	return reg;
@@ -548,15 +558,21 @@ static void emit_memory_store(Batch *x, const Access *a)
 	}
 }
 
+static void report_other_threads(Batch *x, const Access *a)
+{
+	const char *name = attr_text(a->object, "name", "fragment"), *have = attr_text(a->object, "layout", "?"), *loop = attr_text(x->loop, "layout", "?");
+	report_misplaced(x, a, strcmp(have, loop) == 0
+		? arena_printf(x->L->arena, "'%s' and this loop have layout %s, but the element that an iteration takes of it is another than the iteration's own: "
+		               "it is in another thread", name, have)
+		: arena_printf(x->L->arena, "'%s' has layout %s, but this loop runs with layout %s: its elements are in other threads", name, have, loop));
+}
+
 static void emit_access(Batch *x, const Op *op)
 {
 	Access a = access_of(x->L, op);
 	if (a.space == TY_FRAG) {
-		if (!frag_threads_agree(x, &a)) {
-			diag_error(x->L->diags, op->loc, E_LAYOUT_CONFLICT, "'%s' has layout %s, but this loop runs with layout %s: its elements are in other threads",
-			           attr_text(a.object, "name", "fragment"), attr_text(a.object, "layout", "?"), attr_text(x->loop, "layout", "?"));
-			diag_help(x->L->diags, "stage it through a shared tile");
-		}
+		if (!frag_threads_agree(x, &a))
+			report_other_threads(x, &a);
 		op->code == OP_LOAD ? emit_frag_load(x, &a) : emit_frag_store(x, &a);
 	} else if (op->code == OP_LOAD) {
 		emit_memory_load(x, &a);
