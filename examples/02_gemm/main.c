@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <tilert/tilert.h>
 
-#include "kernels/common/float16.h"
-#include "kernels/common/random.h"
+#include "tests/check/float16.h"
+#include "tests/check/random.h"
 
 static void check(tilert_status s, const char *what)
 {

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <tilekern/kda.h>
 
-#include "kernels/common/accuracy.h"
-#include "kernels/kda/input.h"
+#include "tests/check/accuracy.h"
+#include "tests/check/kda_input.h"
 
 static void check(tilert_status s, const char *what)
 {
@@ -102,7 +102,7 @@ int main(int argc, char **argv)
 	p.tokens = in.tokens;
 	p.heads = in.heads;
 	check_kda(tilekern_kda_open(device, &kda));
-	check_kda(tilekern_kda_workspace_bytes(&p, &p.workspace_bytes));
+	check_kda(tilekern_kda_workspace_bytes(kda, &p, &p.workspace_bytes));
 	p.q = on_device(device, in.q16, n * 2);
 	p.k = on_device(device, in.k16, n * 2);
 	p.v = on_device(device, in.v16, n * 2);

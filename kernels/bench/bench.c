@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "kernels/common/graph.h"
+#include "tests/check/graph.h"
 
 void bench_check(tilert_status s, const char *text, const char *what)
 {

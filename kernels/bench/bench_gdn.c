@@ -5,9 +5,9 @@
 #include <tilekern/gdn.h>
 
 #include "kernels/bench/bench.h"
-#include "kernels/common/accuracy.h"
-#include "kernels/common/float16.h"
-#include "kernels/gdn/input.h"
+#include "tests/check/accuracy.h"
+#include "tests/check/float16.h"
+#include "tests/check/gdn_input.h"
 
 /* Large inputs repeat this many rows, a token of a head each; a prime, so that no wrong index lands on the same values. */
 enum { PERIOD = 65521, STATES = 61, MAX_HEADS = 64, MAX_SETS = 16 };
@@ -25,7 +25,7 @@ typedef struct Variant {
 	bool fp16, gates16, saves; /* saves: u, the records and the states that enter chunks */
 	unsigned options;
 	GdnGates gates;
-	tilekern_gdn_split split;
+	tilekern_split split;
 } Variant;
 
 typedef struct Problem {
@@ -151,7 +151,7 @@ static double head_error(Bench *b, const Problem *q, const uint16_t *o, int64_t 
 	double *ref_o = bench_memory((size_t)(T * D) * 8), *ref_state = bench_memory((size_t)(D * D) * 8);
 	GdnReference ref = { .batch = 1, .tokens = T, .qk_heads = 1, .value_heads = 1, .key_dim = D, .value_dim = D, .q = qs, .k = ks, .v = vs, .g = gs,
 		.beta = bs, .a_log = in->a_log, .dt_bias = in->dt_bias, .initial = in->initial + (n * HV + h) % STATES * D * D,
-		.l2norm = options & TILEKERN_GDN_L2NORM, .raw_gate = options & TILEKERN_GDN_RAW_GATE, .sigmoid_beta = options & TILEKERN_GDN_SIGMOID_BETA };
+		.l2norm = options & TILEKERN_L2NORM, .raw_gate = options & TILEKERN_RAW_GATE, .sigmoid_beta = options & TILEKERN_SIGMOID_BETA };
 	for (int64_t i = 0; i < T * D; i++) {
 		uint16_t x = o[((row + i / D) * HV + h) * D + i % D];
 		got[i] = q->variant.fp16 ? fp16_to_float(x) : bf16_to_float(x);
@@ -246,7 +246,7 @@ static void make_source(GdnInput *in, Variant v, int64_t dim)
 {
 	GdnInputSpec spec = { .batch = 1, .tokens = PERIOD, .qk_heads = 1, .value_heads = 1, .key_dim = dim, .value_dim = dim, .gates = v.gates, .sequences = STATES,
 		.fp16 = v.fp16, .gate16 = v.gates16, .beta16 = v.gates16, .with_initial = true, .seed = 11 };
-	if (v.options & TILEKERN_GDN_SIGMOID_BETA)
+	if (v.options & TILEKERN_SIGMOID_BETA)
 		spec.betas = GDN_BETAS_RAW;
 	if (!gdn_input_make(in, &spec))
 		bench_check(TILERT_ENOMEM, "host memory", "gdn_input_make");
@@ -254,7 +254,7 @@ static void make_source(GdnInput *in, Variant v, int64_t dim)
 
 void bench_gdn(Bench *b)
 {
-	enum { ALL_IN_KERNEL = TILEKERN_GDN_L2NORM | TILEKERN_GDN_RAW_GATE | TILEKERN_GDN_SIGMOID_BETA };
+	enum { ALL_IN_KERNEL = TILEKERN_L2NORM | TILEKERN_RAW_GATE | TILEKERN_SIGMOID_BETA };
 	static const int64_t heads[][2] = { { 2, 8 }, { 4, 16 }, { 8, 32 }, { 16, 64 }, { 16, 32 }, { 16, 48 }, { 16, 16 }, { 32, 32 } };
 	static const int64_t lengths[][2] = { { 1, 32768 }, { 1, 8192 }, { 1, 2048 }, { 4, 8192 }, { 8, 4096 }, { 8, 1024 } };
 	static const Variant plain = { .name = "" };
@@ -264,8 +264,8 @@ void bench_gdn(Bench *b)
 		{ { .name = " all in kernel", .gates16 = true, .options = ALL_IN_KERNEL, .gates = GDN_GATES_RAW }, { 16, 64, 1, 32768, 128 } },
 		{ { .name = " all in kernel", .gates16 = true, .options = ALL_IN_KERNEL, .gates = GDN_GATES_RAW }, { 16, 32, 4, 8192, 128 } },
 		{ { .name = " no decay", .gates = GDN_GATES_ZERO }, { 2, 8, 1, 32768, 128 } },
-		{ { .name = " exact", .split = TILEKERN_GDN_SPLIT_EXACT }, { 2, 8, 1, 32768, 128 } },
-		{ { .name = " uncut", .split = TILEKERN_GDN_SPLIT_OFF }, { 2, 8, 1, 32768, 128 } },
+		{ { .name = " exact", .split = TILEKERN_SPLIT_EXACT }, { 2, 8, 1, 32768, 128 } },
+		{ { .name = " uncut", .split = TILEKERN_SPLIT_OFF }, { 2, 8, 1, 32768, 128 } },
 		{ { .name = " saving", .saves = true }, { 16, 32, 4, 8192, 128 } },
 		{ { .name = " K = V = 64" }, { 16, 32, 4, 8192, 64 } },
 		{ { .name = " K = V = 64" }, { 16, 64, 1, 32768, 64 } },

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "kernels/bench/bench.h"
-#include "kernels/common/float16.h"
-#include "kernels/common/random.h"
+#include "tests/check/float16.h"
+#include "tests/check/random.h"
 
 typedef struct Problem { const char *module; int64_t m, n, k; } Problem;
 

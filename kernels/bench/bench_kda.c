@@ -4,8 +4,8 @@
 #include <tilekern/kda.h>
 
 #include "kernels/bench/bench.h"
-#include "kernels/common/accuracy.h"
-#include "kernels/kda/input.h"
+#include "tests/check/accuracy.h"
+#include "tests/check/kda_input.h"
 
 /* Large inputs repeat this many vectors; a prime, so that no wrong index lands on the same values. */
 enum { PERIOD = 65521, RECORD_BYTES = 12800, TILE_BYTES = 16384 };
@@ -22,7 +22,7 @@ typedef struct Problem {
 
 static size_t vectors(Shape s) { return (size_t)(s.batch * s.tokens * s.heads); }
 
-static void make_problem(Bench *b, Problem *q, Shape s, KdaGates gates, bool gate_bf16)
+static void make_problem(Bench *b, tilekern_kda *kda, Problem *q, Shape s, KdaGates gates, bool gate_bf16)
 {
 	KdaInputSpec spec = { .batch = 1, .tokens = PERIOD, .heads = 1, .gates = gates, .gate_bf16 = gate_bf16, .seed = 11 };
 	size_t n = vectors(s) * KDA_DIM, period = (size_t)PERIOD * KDA_DIM;
@@ -33,7 +33,7 @@ static void make_problem(Bench *b, Problem *q, Shape s, KdaGates gates, bool gat
 	q->p.tokens = s.tokens;
 	q->p.heads = s.heads;
 	q->p.gate_dtype = gate_bf16 ? TILERT_BF16 : TILERT_F32;
-	CHECK_KDA(tilekern_kda_workspace_bytes(&q->p, &q->p.workspace_bytes));
+	CHECK_KDA(tilekern_kda_workspace_bytes(kda, &q->p, &q->p.workspace_bytes));
 	q->p.q = bench_periodic(b, q->source.q16, period * 2, n * 2);
 	q->p.k = bench_periodic(b, q->source.k16, period * 2, n * 2);
 	q->p.v = bench_periodic(b, q->source.v16, period * 2, n * 2);
@@ -94,7 +94,7 @@ static void launch_call(void *call)
 /* kda_k1 with the workspace of the call: records of 12800 bytes, then three tiles per chunk and head. */
 static void time_k1(Bench *b, const Problem *q, const char *shape, double error)
 {
-	tilert_module *module = bench_module(b, q->p.gate_dtype == TILERT_BF16 ? "kda_k1_bf16.tmod" : "kda_k1_f32.tmod");
+	tilert_module *module = bench_module(b, q->p.gate_dtype == TILERT_BF16 ? "kda_k1_bf16_128_any.tmod" : "kda_k1_f32_128_any.tmod");
 	const int64_t chunks = q->s.batch * ((q->s.tokens + KDA_CHUNK - 1) / KDA_CHUNK) * q->s.heads;
 	const int64_t vector[] = { q->s.batch, q->s.tokens, q->s.heads, KDA_DIM }, records[] = { chunks, RECORD_BYTES }, tiles[] = { chunks, 2, KDA_CHUNK, KDA_DIM },
 		last_tiles[] = { chunks, KDA_CHUNK, KDA_DIM };
@@ -137,7 +137,7 @@ static void run(Bench *b, tilekern_kda *kda, Shape s, KdaGates gates, bool gate_
 	tilekern_kda_call *call;
 	snprintf(shape, sizeof shape, "B%lld T%lld H%lld %s %s", (long long)s.batch, (long long)s.tokens, (long long)s.heads,
 		gate_bf16 ? "bf16" : "f32", gates == KDA_GATES_MILD ? "mild" : "strong");
-	make_problem(b, &q, s, gates, gate_bf16);
+	make_problem(b, kda, &q, s, gates, gate_bf16);
 	CHECK_KDA(tilekern_kda_prepare(kda, &q.p, &call));
 	CHECK_KDA(tilekern_kda_launch(call, NULL));
 	CHECK(tilert_stream_sync(b->device, NULL));

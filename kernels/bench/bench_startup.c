@@ -47,13 +47,13 @@ static void kda(Bench *b)
 	tilert_ptr *const buffers[] = { &p.q, &p.k, &p.v, &p.g, &p.beta, &p.o };
 	p.batch = p.heads = 1;
 	p.tokens = TOKENS;
-	CHECK_KERN(tilekern_kda_workspace_bytes(&p, &p.workspace_bytes));
-	fill(b, buffers, sizeof buffers / sizeof buffers[0]);
-	p.workspace = bench_poisoned(b, p.workspace_bytes);
-
 	double begin = bench_now_ms();
 	CHECK_KERN(tilekern_kda_open(b->device, &kda));
-	double open_ms = bench_now_ms() - begin, first_ms = forward_ms(b, kda_forward, kda, &p);
+	double open_ms = bench_now_ms() - begin;
+	CHECK_KERN(tilekern_kda_workspace_bytes(kda, &p, &p.workspace_bytes));
+	fill(b, buffers, sizeof buffers / sizeof buffers[0]);
+	p.workspace = bench_poisoned(b, p.workspace_bytes);
+	double first_ms = forward_ms(b, kda_forward, kda, &p);
 	row(b, "tilekern_kda_open", open_ms);
 	row(b, "first tilekern_kda_forward", first_ms);
 	row(b, "second tilekern_kda_forward", forward_ms(b, kda_forward, kda, &p));

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "kernels/bench/bench.h"
-#include "kernels/common/float16.h"
-#include "kernels/common/random.h"
+#include "tests/check/float16.h"
+#include "tests/check/random.h"
 
 enum { D = 128, C = 64, TILE = 16384, REC = 12800, REC_T = 512, REC_P = 6656 };
 /* Tiles repeat with a period that divides no shape. */

@@ -67,8 +67,7 @@ class Library:
     def prepare(self, name, p, keep):
         """A function that queues the call; `keep` lives as long as it does."""
         h, call, n = self.handle(name), C.c_void_p(), C.c_size_t()
-        first = (h, C.byref(p)) if name == "gdn" else (C.byref(p),)
-        self.check(getattr(self.kern, f"tilekern_{name}_workspace_bytes")(*first, C.byref(n)))
+        self.check(getattr(self.kern, f"tilekern_{name}_workspace_bytes")(h, C.byref(p), C.byref(n)))
         workspace = torch.empty(max(n.value, 256), dtype=torch.uint8, device="cuda")
         p.workspace, p.workspace_bytes = workspace.data_ptr(), n.value
         self.check(getattr(self.kern, f"tilekern_{name}_prepare")(h, C.byref(p), C.byref(call)))

@@ -2,23 +2,21 @@
 
 #include <math.h>
 
-enum { MAX_GROUP = 4 /* k1.tile's GP */, K1_PER_SM = 5 /* k1.tile's OCC */ };
+#include "../launch/sequences.h"
+
+enum { MAX_GROUP = 4 /* chunk.tile's GP */, CHUNK_PER_SM = 5 /* chunk.tile's OCC */ };
 
 /* In chunks; measured on an H200. */
 enum {
 	WARM = 64,         /* units.tile's */
 	SHORTEST_PART = 4, /* of a unit; shorter ones would mostly warm up (6 chunks at gates of -.05 a token) */
-	PERSISTENT = 32    /* sequences for which k2 is persistent: 16 chunks (16/64, 8 x 1024) 158 us against 167; an earlier version was 1% slower with 128 */
+	PERSISTENT = 32    /* sequences for which scan is persistent: 16 chunks (16/64, 8 x 1024) 158 us against 167; an earlier version was 1% slower with 128 */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-int64_t gdn_sequences(const tilekern_gdn_params *p) { return p->cu_seqlens ? p->sequences : p->batch; }
-
-int64_t gdn_slots(const tilekern_gdn_params *p)
-{
-	return p->cu_seqlens ? p->tokens / GDN_C + p->sequences : p->batch * ceil_div(p->tokens, GDN_C);
-}
+static int64_t sequences(const tilekern_gdn_params *p) { return sequences_count(SEQUENCES_OF(p)); }
+static int64_t slots(const tilekern_gdn_params *p) { return sequences_slots(SEQUENCES_OF(p)); }
 
 int64_t gdn_key_tile(const tilekern_gdn_params *p) { return p->key_dim <= 64 ? 64 : p->key_dim <= 128 ? 128 : 256; }
 int64_t gdn_value_tile(const tilekern_gdn_params *p) { return ceil_div(p->value_dim, 128) * 128; }
@@ -27,8 +25,8 @@ bool gdn_saves(const tilekern_gdn_params *p) { return p->states || p->u; }
 static void lay_out(GdnPlan *l, const tilekern_gdn_params *p)
 {
 	int64_t heads = p->value_heads, k = gdn_key_tile(p);
-	l->fade = (size_t)(gdn_slots(p) * heads) * TILEKERN_GDN_RECORD_BYTES;
-	l->pending = (l->fade + (size_t)(gdn_slots(p) * heads) * sizeof(float) + GDN_ALIGN - 1) / GDN_ALIGN * GDN_ALIGN;
+	l->fade = (size_t)(slots(p) * heads) * TILEKERN_GDN_RECORD_BYTES;
+	l->pending = (l->fade + (size_t)(slots(p) * heads) * sizeof(float) + GDN_ALIGN - 1) / GDN_ALIGN * GDN_ALIGN;
 	l->starts = l->pending + GDN_ALIGN;
 	l->change = l->starts + (l->joined ? (size_t)(l->units * heads * gdn_value_tile(p) * k) * sizeof(float) : 0);
 	l->bytes = l->change + (l->joined ? (size_t)(l->units * heads * 2 * k * k) * 2 : 0);
@@ -37,9 +35,9 @@ static void lay_out(GdnPlan *l, const tilekern_gdn_params *p)
 /* Value heads share the products of k, but items must fill the device. */
 static int64_t group_of(const tilekern_gdn_params *p, int sm_count)
 {
-	int64_t per_key = p->value_heads / p->qk_heads, items = gdn_slots(p) * p->value_heads;
+	int64_t per_key = p->value_heads / p->qk_heads, items = slots(p) * p->value_heads;
 	for (int64_t g = MAX_GROUP; g > 1; g--) {
-		if (per_key % g == 0 && items / g >= (int64_t)sm_count * K1_PER_SM)
+		if (per_key % g == 0 && items / g >= (int64_t)sm_count * CHUNK_PER_SM)
 			return g;
 	}
 	return 1;
@@ -49,15 +47,15 @@ static int64_t group_of(const tilekern_gdn_params *p, int sm_count)
  * Units fill the device once where sequences and heads do not. */
 GdnPlan gdn_plan(const tilekern_gdn_params *p, int sm_count)
 {
-	int64_t n = gdn_sequences(p), lanes = n * p->value_heads * ceil_div(p->value_dim, 128), chunks = n ? ceil_div(gdn_slots(p), n) : 0;
-	GdnPlan l = { .units = n, .negligible = p->split == TILEKERN_GDN_SPLIT_EXACT ? -INFINITY : -24 };
-	if (p->split != TILEKERN_GDN_SPLIT_OFF && p->key_dim <= 128 && lanes > 0 && lanes <= sm_count / 2 && chunks >= 2 * SHORTEST_PART) {
+	int64_t n = sequences(p), lanes = n * p->value_heads * ceil_div(p->value_dim, 128), chunks = n ? ceil_div(slots(p), n) : 0;
+	GdnPlan l = { .units = n, .negligible = p->split == TILEKERN_SPLIT_EXACT ? -INFINITY : -24 };
+	if (p->split != TILEKERN_SPLIT_OFF && p->key_dim <= 128 && lanes > 0 && lanes <= sm_count / 2 && chunks >= 2 * SHORTEST_PART) {
 		int64_t part = ceil_div(chunks, sm_count / lanes);
 		l.part = part < SHORTEST_PART ? SHORTEST_PART : part;
-		l.units = p->cu_seqlens ? gdn_slots(p) / l.part + n : n * ceil_div(chunks, l.part);
-		int64_t longest = p->cu_seqlens ? gdn_slots(p) - n : chunks;
+		l.units = p->cu_seqlens ? slots(p) / l.part + n : n * ceil_div(chunks, l.part);
+		int64_t longest = p->cu_seqlens ? slots(p) - n : chunks;
 		l.joined = (longest - 1) / l.part * l.part > WARM;
-		l.warm = p->split == TILEKERN_GDN_SPLIT_EXACT && l.joined ? 0 : WARM;
+		l.warm = p->split == TILEKERN_SPLIT_EXACT && l.joined ? 0 : WARM;
 	}
 	int64_t ctas = l.units * p->value_heads * ceil_div(p->value_dim, 64);
 	l.narrow = ctas <= sm_count || gdn_saves(p) || p->value_dim <= 64;
@@ -65,7 +63,7 @@ GdnPlan gdn_plan(const tilekern_gdn_params *p, int sm_count)
 	l.ctas = l.part == 0 && chunks <= PERSISTENT && direct && !gdn_saves(p) ? sm_count : INT32_MAX;
 	/* Sequences that all have as many slots. */
 	int64_t at_once = lanes > 0 ? sm_count / (lanes / n) : 0;
-	l.active = n > 0 && gdn_slots(p) % n == 0 && at_once > 1 ? (at_once < n ? at_once : n) : 1;
+	l.active = n > 0 && slots(p) % n == 0 && at_once > 1 ? (at_once < n ? at_once : n) : 1;
 	l.group = l.units > 0 && p->value_heads > 0 ? group_of(p, sm_count) : 1;
 	lay_out(&l, p);
 	return l;

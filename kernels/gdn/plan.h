@@ -5,23 +5,21 @@
 #include <stdbool.h>
 #include <tilekern/gdn.h>
 
-enum { GDN_C = 64 /* tokens of a chunk */, GDN_ALIGN = 256 /* of the workspace's tensors */ };
+enum { GDN_ALIGN = 256 /* of the workspace's tensors */ };
 
 /* What the extents of a call, which have been checked, come to. */
-int64_t gdn_sequences(const tilekern_gdn_params *p);
-int64_t gdn_slots(const tilekern_gdn_params *p);      /* chunks, numbered as common/sequences.tile says */
 int64_t gdn_key_tile(const tilekern_gdn_params *p);   /* K rounded up to a tile: 64, 128 or 256 */
 int64_t gdn_value_tile(const tilekern_gdn_params *p); /* V rounded up to 128s */
-bool gdn_saves(const tilekern_gdn_params *p);         /* k2 writes more than o and the final state */
+bool gdn_saves(const tilekern_gdn_params *p);         /* scan writes more than o and the final state */
 
 typedef struct GdnPlan {
 	int64_t part;        /* chunks of a unit (units.tile); 0: a unit is a sequence */
 	int64_t units;
 	bool narrow;         /* one state warpgroup, 64 columns of V, a CTA; else two */
-	int64_t ctas;        /* of k2, at most: persistent for short sequences, long ones are better handed out as CTAs become free */
-	int64_t active;      /* sequences scanned at once (k1.tile) */
-	int64_t group;       /* value heads that one item of k1 makes */
-	bool joined;         /* units may need parts.tile and join.tile */
+	int64_t ctas;        /* of scan, at most: persistent for short sequences, long ones are better handed out as CTAs become free */
+	int64_t active;      /* sequences scanned at once (chunk.tile) */
+	int64_t group;       /* value heads that one item of chunk makes */
+	bool joined;         /* units may need scan_units.tile and join_units.tile */
 	int warm;            /* chunks that a unit may be warmed up with */
 	float negligible;    /* log2 of what is left of a state that may be dropped */
 	size_t fade, pending, starts, change, bytes; /* in the workspace, after the records */

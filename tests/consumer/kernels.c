@@ -13,7 +13,7 @@ int main(void)
 	tilekern_kda_params_init(&kda);
 	gdn.qk_heads = gdn.value_heads = 1;
 	gdn.tokens = 65;
-	if (tilekern_gdn_slots(&gdn) != 2 || tilekern_kda_workspace_bytes(&kda, &bytes) != TILERT_OK || bytes != 0)
+	if (tilekern_gdn_slots(&gdn) != 2 || tilekern_kda_workspace_bytes(NULL, &kda, &bytes) != TILERT_EINVAL || tilekern_version() != TILEKERN_VERSION)
 		return 1;
 	return printf("%s\n", tilekern_last_error()) < 0;
 }

@@ -15,13 +15,12 @@
  *
  *     S <- exp(g_t) S;   S <- S + beta_t k_t (v_t - S^T k_t)^T;   o_t = scale S^T q_t
  *
- * Conventions are those of tilert.h.  Nothing here allocates device memory or waits for the GPU; work is queued on the
- * stream given.  A tilekern_gdn may be used from several threads; its device must outlive it.
+ * call.h has what all operators share: conventions, threads, errors, versions.
  */
 #ifndef TILEKERN_GDN_H
 #define TILEKERN_GDN_H
 
-#include <tilekern/error.h>
+#include <tilekern/call.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,27 +34,8 @@ TILERT_API tilert_status tilekern_gdn_open(tilert_device *d, tilekern_gdn **out)
 /** The work queued before must have finished.  Prepared calls may be destroyed later, but no longer launched. */
 TILERT_API void tilekern_gdn_close(tilekern_gdn *gdn);
 
-/** What a call computes from its raw inputs; or-ed together. */
-typedef enum tilekern_gdn_options {
-	TILEKERN_GDN_L2NORM = 1,       /**< q and k are divided by sqrt(sum of squares + 1e-6), per token and head */
-	TILEKERN_GDN_RAW_GATE = 2,     /**< the log decay is -exp(a_log) softplus(g + dt_bias) */
-	TILEKERN_GDN_SIGMOID_BETA = 4, /**< beta is sigmoid(beta) */
-	TILEKERN_GDN_TWICE_BETA = 8    /**< with SIGMOID_BETA: 2 sigmoid(beta), which allows negative eigenvalues */
-} tilekern_gdn_options;
-
-/** How a long sequence of few heads is spread over the GPU. */
-typedef enum tilekern_gdn_split {
-	TILEKERN_GDN_SPLIT_AUTO,  /**< where it is faster; history whose decay is below 2^-24 is dropped */
-	TILEKERN_GDN_SPLIT_EXACT, /**< where it is faster; nothing is dropped */
-	TILEKERN_GDN_SPLIT_OFF
-} tilekern_gdn_split;
-
 /** Of a chunk and value head: T, fp16, and the gate (kernels/gdn/record.tile). */
 enum { TILEKERN_GDN_RECORD_BYTES = 7296 };
-
-/** Of a tensor [batch][tokens][heads][channels], in elements; channels are contiguous.  All zero: contiguous.  Tokens and heads are less
- *  than 2^31 apart, rows 2^38; the stride of what there is but one of may be anything. */
-typedef struct tilekern_strides { int64_t batch, token, head; } tilekern_strides;
 
 /**
  * The arguments.  Tensors are contiguous unless they have strides.  What is written - o, final_state, states, u, records, workspace -
@@ -75,8 +55,8 @@ typedef struct tilekern_gdn_params {
 	tilert_dtype state_dtype;          /**< of initial_state and final_state: TILERT_F32 or TILERT_BF16 */
 	tilert_dtype seqlens_dtype;        /**< TILERT_I32 or TILERT_I64 */
 	int state_v_first;                 /**< states are [value_dim][key_dim] instead of [key_dim][value_dim] */
-	unsigned options;                  /**< tilekern_gdn_options */
-	tilekern_gdn_split split;
+	unsigned options;                  /**< tilekern_options */
+	tilekern_split split;
 	float scale;                       /**< 0: key_dim^-0.5 */
 	tilert_ptr q, k;                   /**< [batch][tokens][qk_heads][key_dim], at multiples of 16 bytes */
 	tilert_ptr v;                      /**< [batch][tokens][value_heads][value_dim], at a multiple of 16 bytes */
@@ -102,13 +82,10 @@ typedef struct tilekern_gdn_params {
 } tilekern_gdn_params;
 
 #define TILEKERN_GDN_PARAMS_INIT { sizeof(tilekern_gdn_params), 1, 0, 0, 0, 0, 128, 128, TILERT_BF16, TILERT_F32, TILERT_F32, TILERT_F32, \
-	TILERT_I32, 0, 0, TILEKERN_GDN_SPLIT_AUTO, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }, \
+	TILERT_I32, 0, 0, TILEKERN_SPLIT_AUTO, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }, \
 	{ 0, 0, 0 }, { 0, 0, 0 }, 0, 0 }
 
-/** Defaults: contiguous bf16 tensors of 128 channels, f32 gates and states, no options; addresses 0.
- *
- *  The struct grows at its end.  Functions take an older, shorter one, whose later fields have their defaults, and a newer one
- *  with zeros behind what they know. */
+/** Defaults: contiguous bf16 tensors of 128 channels, f32 gates and states, no options; addresses 0. */
 static inline void tilekern_gdn_params_init(tilekern_gdn_params *p)
 {
 	const tilekern_gdn_params init = TILEKERN_GDN_PARAMS_INIT;

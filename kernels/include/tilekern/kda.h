@@ -6,7 +6,7 @@
  *     tilekern_kda_params_init(&p);
  *     p.batch = 1; p.tokens = 8192; p.heads = 96;
  *     p.q = q; p.k = k; p.v = v; p.g = g; p.beta = beta; p.o = o;
- *     tilekern_kda_workspace_bytes(&p, &p.workspace_bytes);
+ *     tilekern_kda_workspace_bytes(kda, &p, &p.workspace_bytes);
  *     tilert_alloc(device, p.workspace_bytes, &p.workspace);
  *     tilekern_kda_forward(kda, &p, stream);
  *
@@ -15,13 +15,12 @@
  *
  *     S <- diag(exp(g_t)) S;   S <- S + beta_t k_t (v_t - S^T k_t)^T;   o_t = scale S^T q_t
  *
- * Conventions are those of tilert.h.  Nothing here allocates device memory or waits for the GPU; work is queued on the
- * stream given.  A tilekern_kda may be used from several threads; its device must outlive it.
+ * call.h has what all operators share: conventions, threads, errors, versions.
  */
 #ifndef TILEKERN_KDA_H
 #define TILEKERN_KDA_H
 
-#include <tilekern/error.h>
+#include <tilekern/call.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,7 +28,8 @@ extern "C" {
 
 typedef struct tilekern_kda tilekern_kda;
 
-/** Loads the compiled kernels (they are inside this library) onto the device. */
+/** The compiled kernels are inside this library.  Each is loaded onto the device when a call first needs it, in tilekern_kda_prepare or
+ *  tilekern_kda_forward: let that not be while a stream is captured into a graph. */
 TILERT_API tilert_status tilekern_kda_open(tilert_device *d, tilekern_kda **out);
 /** The work queued before must have finished.  Prepared calls may be destroyed later, but no longer launched. */
 TILERT_API void tilekern_kda_close(tilekern_kda *kda);
@@ -61,8 +61,7 @@ typedef struct tilekern_kda_params {
 
 #define TILEKERN_KDA_PARAMS_INIT { sizeof(tilekern_kda_params), 0, 0, 0, 128, 128, TILERT_F32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/** Defaults.  The struct grows at its end: functions take an older, shorter one, whose later fields have their defaults, and a newer one
- *  with zeros behind what they know. */
+/** Defaults. */
 static inline void tilekern_kda_params_init(tilekern_kda_params *p)
 {
 	const tilekern_kda_params init = TILEKERN_KDA_PARAMS_INIT;
@@ -70,7 +69,7 @@ static inline void tilekern_kda_params_init(tilekern_kda_params *p)
 }
 
 /** Bytes of workspace that a call with these extents needs.  @return TILERT_EINVAL for extents that are not served. */
-TILERT_API tilert_status tilekern_kda_workspace_bytes(const tilekern_kda_params *p, size_t *out);
+TILERT_API tilert_status tilekern_kda_workspace_bytes(tilekern_kda *kda, const tilekern_kda_params *p, size_t *out);
 
 /** Queues the forward pass.  @return TILERT_EINVAL when an argument is wrong; the text names it. */
 TILERT_API tilert_status tilekern_kda_forward(tilekern_kda *kda, const tilekern_kda_params *p, tilert_stream s);

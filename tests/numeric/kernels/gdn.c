@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/common/accuracy.h"
-#include "kernels/common/float16.h"
-#include "kernels/common/random.h"
-#include "kernels/kda/ref.h"
+#include "tests/check/accuracy.h"
+#include "tests/check/float16.h"
+#include "tests/check/random.h"
+#include "tests/check/kda_ref.h"
 #include "tests/numeric/kernels/gdn_run.h"
 
-enum { RAW = TILEKERN_GDN_RAW_GATE, NORM = TILEKERN_GDN_L2NORM, SIGMOID = TILEKERN_GDN_SIGMOID_BETA, TWICE = TILEKERN_GDN_TWICE_BETA };
+enum { RAW = TILEKERN_RAW_GATE, NORM = TILEKERN_L2NORM, SIGMOID = TILEKERN_SIGMOID_BETA, TWICE = TILEKERN_TWICE_BETA };
 
 /* ---- what a result is compared with ---- */
 
@@ -563,7 +563,7 @@ static void run_refusals(const void *row)
 	REFUSED(p.options = RAW, "a_log");
 	REFUSED(p.options = 64, "options", "0x40");
 	REFUSED(p.options = TWICE, "TWICE_BETA", "SIGMOID_BETA");
-	REFUSED(p.split = (tilekern_gdn_split)7, "split", "7");
+	REFUSED(p.split = (tilekern_split)7, "split", "7");
 	REFUSED(p.scale = 1.0f / 0.0f, "scale", "inf");
 	REFUSED(p.q = 0, "q is 0");
 	REFUSED(p.beta = 0, "beta is 0");
@@ -689,7 +689,7 @@ static const GdnRow numbers[] = {
 		.overall = 0.015 },
 	{ .name = "keys_equal_200_beta_2", .in = { .tokens = 200, .keys = GDN_KEYS_EQUAL, .gates = GDN_GATES_ZERO, .beta = 2 }, .states = GDN_FINAL,
 		.overall = 0.03 },
-	{ .name = "keys_equal_split", .in = { .tokens = 4730, .keys = GDN_KEYS_EQUAL, .gates = GDN_GATES_ZERO, .beta = 1 }, .split = TILEKERN_GDN_SPLIT_EXACT,
+	{ .name = "keys_equal_split", .in = { .tokens = 4730, .keys = GDN_KEYS_EQUAL, .gates = GDN_GATES_ZERO, .beta = 1 }, .split = TILEKERN_SPLIT_EXACT,
 		.processors = 16, .states = GDN_FINAL },
 	{ .name = "keys_equal_k256", .in = { .tokens = 130, .key_dim = 256, .keys = GDN_KEYS_EQUAL, .gates = GDN_GATES_ZERO, .beta = 1 }, .states = GDN_FINAL },
 	{ .name = "values_of_1e-5", .in = { .tokens = 200, .value_scale = 1e-5f }, .states = GDN_BOTH },
@@ -719,12 +719,12 @@ static const GdnRow saves[] = {
 };
 
 /* Long sequences of few heads.  16 processors have units of 4 or 5 chunks; beyond 64 chunks they are joined (kernels/gdn/README.md). */
-#define AUTO .split = TILEKERN_GDN_SPLIT_AUTO, .processors = 16
-#define EXACT .split = TILEKERN_GDN_SPLIT_EXACT, .processors = 16
+#define AUTO .split = TILEKERN_SPLIT_AUTO, .processors = 16
+#define EXACT .split = TILEKERN_SPLIT_EXACT, .processors = 16
 static const GdnRow splits[] = {
 	{ .name = "split_auto", .in = { .tokens = 1500 }, AUTO, .states = GDN_BOTH },
 	{ .name = "split_exact", .in = { .tokens = 1500 }, EXACT, .states = GDN_BOTH },
-	{ .name = "split_off", .in = { .tokens = 1500 }, .split = TILEKERN_GDN_SPLIT_OFF, .processors = 16, .states = GDN_BOTH },
+	{ .name = "split_off", .in = { .tokens = 1500 }, .split = TILEKERN_SPLIT_OFF, .processors = 16, .states = GDN_BOTH },
 	{ .name = "split_auto_mixed", .in = { .tokens = 1500, .gates = GDN_GATES_MIXED }, AUTO, .states = GDN_BOTH },
 	{ .name = "split_auto_zero", .in = { .tokens = 1500, .gates = GDN_GATES_ZERO }, AUTO, .states = GDN_BOTH },
 	{ .name = "split_auto_patches_heads", .in = { .tokens = 2048, .qk_heads = 1, .value_heads = 4, .gates = GDN_GATES_PATCHES }, AUTO, .states = GDN_BOTH },
@@ -918,7 +918,7 @@ static GdnRow random_row(Random *r, int *lengths)
 		.value_dim = dims[pick(r, 15)], .gates = (GdnGates)pick(r, 4), .keys = pick(r, 4) ? GDN_KEYS_RANDOM : GDN_KEYS_POSITIVE, .betas = (GdnBetas)pick(r, 2),
 		.fp16 = toss(r), .gate16 = toss(r), .beta16 = toss(r), .seed = random_bits(r) },
 		.states = (GdnStates)pick(r, 4), .state_bf16 = toss(r), .state_v_first = toss(r), .strided = toss(r), .without_dt_bias = toss(r),
-		.split = (tilekern_gdn_split)pick(r, 3), .processors = processors[pick(r, 5)], .scale = pick(r, 3) ? 0 : 0.2f };
+		.split = (tilekern_split)pick(r, 3), .processors = processors[pick(r, 5)], .scale = pick(r, 3) ? 0 : 0.2f };
 	const unsigned flags[] = { NORM, RAW, SIGMOID, TWICE };
 	row.in.value_heads = row.in.qk_heads * (1 + pick(r, 4));
 	for (int i = 0; i < 4; i++)
@@ -999,7 +999,7 @@ size_t gdn_cases(NumericCase *out)
 		{ "sequences_alone_d64_fp16", run_alone, { .in = { .key_dim = 64, .value_dim = 64, .fp16 = true, .gates = GDN_GATES_MIXED, .seed = 6 },
 			.lengths = around, .states = GDN_FINAL, .strided = true } },
 		{ "sequences_alone_k72_v200", run_alone, { .in = { .key_dim = 72, .value_dim = 200, .seed = 7 }, .lengths = two, .states = GDN_BOTH } },
-		{ "sequences_alone_without_split", run_alone, { .in = { .seed = 15 }, .lengths = few_long, .states = GDN_BOTH, .split = TILEKERN_GDN_SPLIT_OFF,
+		{ "sequences_alone_without_split", run_alone, { .in = { .seed = 15 }, .lengths = few_long, .states = GDN_BOTH, .split = TILEKERN_SPLIT_OFF,
 			.processors = 16 } },
 		{ "rows_alone", run_alone, { .in = { .batch = 3, .tokens = 65, .qk_heads = 2, .value_heads = 2, .seed = 8 }, .states = GDN_BOTH } },
 		{ "replayed_with_other_lengths", run_replayed, { .in = { .qk_heads = 1, .value_heads = 2, .seed = 12 }, .lengths = all_lengths, .spare = 7,

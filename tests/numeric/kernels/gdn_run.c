@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/common/float16.h"
+#include "tests/check/float16.h"
 
 /* ---- tensors ---- */
 
@@ -167,11 +167,11 @@ static void fill_row(GdnRow *row)
 	row->in.tokens += row->spare;
 	row->in.with_initial = row->states == GDN_INITIAL || row->states == GDN_BOTH;
 	row->in.initial_bf16 = row->state_bf16;
-	if (row->options & TILEKERN_GDN_RAW_GATE)
+	if (row->options & TILEKERN_RAW_GATE)
 		row->in.gates = GDN_GATES_RAW;
-	if (row->options & TILEKERN_GDN_SIGMOID_BETA)
+	if (row->options & TILEKERN_SIGMOID_BETA)
 		row->in.betas = GDN_BETAS_RAW;
-	if (row->options & TILEKERN_GDN_L2NORM && row->in.keys == GDN_KEYS_RANDOM)
+	if (row->options & TILEKERN_L2NORM && row->in.keys == GDN_KEYS_RANDOM)
 		row->in.keys = GDN_KEYS_RAW;
 }
 
@@ -264,8 +264,8 @@ static void fill_params(GdnRun *r)
 	p->g = address(&r->g);
 	p->beta = address(&r->beta);
 	p->o = address(&r->o);
-	p->a_log = r->row.options & TILEKERN_GDN_RAW_GATE ? r->a_log.p : 0;
-	p->dt_bias = r->row.options & TILEKERN_GDN_RAW_GATE && !r->row.without_dt_bias ? r->dt_bias.p : 0;
+	p->a_log = r->row.options & TILEKERN_RAW_GATE ? r->a_log.p : 0;
+	p->dt_bias = r->row.options & TILEKERN_RAW_GATE && !r->row.without_dt_bias ? r->dt_bias.p : 0;
 	p->cu_seqlens = r->cu.p;
 	tilert_ptr shift = (tilert_ptr)((size_t)state_shift(&r->row) * tilert_dtype_size(p->state_dtype));
 	p->initial_state = r->h0.p ? r->h0.p + shift : 0;
@@ -349,9 +349,9 @@ GdnReference gdn_run_reference(const GdnRun *r)
 	ref.scale = (double)r->row.scale;
 	if (r->row.without_dt_bias)
 		ref.dt_bias = NULL;
-	ref.l2norm = r->row.options & TILEKERN_GDN_L2NORM;
-	ref.raw_gate = r->row.options & TILEKERN_GDN_RAW_GATE;
-	ref.sigmoid_beta = r->row.options & TILEKERN_GDN_SIGMOID_BETA;
-	ref.twice_beta = r->row.options & TILEKERN_GDN_TWICE_BETA;
+	ref.l2norm = r->row.options & TILEKERN_L2NORM;
+	ref.raw_gate = r->row.options & TILEKERN_RAW_GATE;
+	ref.sigmoid_beta = r->row.options & TILEKERN_SIGMOID_BETA;
+	ref.twice_beta = r->row.options & TILEKERN_TWICE_BETA;
 	return ref;
 }

@@ -4,7 +4,7 @@
 
 #include <tilekern/gdn.h>
 
-#include "kernels/gdn/input.h"
+#include "tests/check/gdn_input.h"
 #include "tests/numeric/kernels/numeric.h"
 
 #define GDN_OK(call) numeric_ok((call), tilekern_last_error(), #call, __FILE__, __LINE__)
@@ -22,7 +22,7 @@ typedef struct GdnRow {
 	unsigned options;
 	bool without_dt_bias;
 	float scale;
-	tilekern_gdn_split split;
+	tilekern_split split;
 	bool save;                /* also the states of chunks, u and records */
 	unsigned processors;      /* that the CPU device has; 0: its own */
 	double overall, chunk;    /* allowed errors; 0: the contract's */

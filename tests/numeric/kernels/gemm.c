@@ -1,9 +1,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kernels/common/accuracy.h"
-#include "kernels/common/float16.h"
-#include "kernels/common/random.h"
+#include "tests/check/accuracy.h"
+#include "tests/check/float16.h"
+#include "tests/check/random.h"
 #include "tests/numeric/kernels/numeric.h"
 
 typedef struct Gemm { const char *module; int64_t m, n, k; } Gemm;

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <tilekern/kda.h>
 
-#include "kernels/common/accuracy.h"
-#include "kernels/kda/input.h"
+#include "tests/check/accuracy.h"
+#include "tests/check/kda_input.h"
 #include "tests/numeric/kernels/numeric.h"
 
 #define KDA_OK(call) numeric_ok((call), tilekern_last_error(), #call, __FILE__, __LINE__)
@@ -45,7 +45,8 @@ static Run prepare_run(const Case *c)
 	r.p.tokens = r.in.tokens;
 	r.p.heads = r.in.heads;
 	r.p.gate_dtype = c->input.gate_bf16 ? TILERT_BF16 : TILERT_F32;
-	KDA_OK(tilekern_kda_workspace_bytes(&r.p, &r.p.workspace_bytes));
+	KDA_OK(tilekern_kda_open(numeric_device(), &r.kda));
+	KDA_OK(tilekern_kda_workspace_bytes(r.kda, &r.p, &r.p.workspace_bytes));
 	r.workspace = buffer_poisoned(r.p.workspace_bytes);
 	r.p.q = r.q.p;
 	r.p.k = r.k.p;
@@ -56,7 +57,6 @@ static Run prepare_run(const Case *c)
 	r.p.o = r.o.p;
 	r.p.final_state = r.ht.p;
 	r.p.workspace = r.workspace.p;
-	KDA_OK(tilekern_kda_open(numeric_device(), &r.kda));
 	return r;
 }
 

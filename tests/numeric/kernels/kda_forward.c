@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kernels/kda/ref.h"
+#include "tests/check/kda_ref.h"
 #include "tests/support/run_tile.h"
 
 enum { B = 2, T = 77, H = 2, D = 128 };

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kernels/common/random.h"
+#include "tests/check/random.h"
 #include "tests/numeric/kernels/numeric.h"
 
 static double reciprocal(double x) { return 1 / x; }

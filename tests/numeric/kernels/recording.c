@@ -1,4 +1,4 @@
-#include "kernels/common/graph.h"
+#include "tests/check/graph.h"
 #include "tests/numeric/kernels/numeric.h"
 
 Recording record(void (*work)(void *, tilert_stream), void *user)

@@ -1,10 +1,10 @@
-#include "kernels/kda/input.h"
+#include "tests/check/kda_input.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "kernels/common/float16.h"
-#include "kernels/common/input.h"
+#include "tests/check/float16.h"
+#include "tests/check/input.h"
 
 static float uniform(Random *r)
 {

@@ -1,4 +1,4 @@
-#include "kernels/common/float16.h"
+#include "tests/check/float16.h"
 
 #include <math.h>
 #include <string.h>

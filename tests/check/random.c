@@ -1,4 +1,4 @@
-#include "kernels/common/random.h"
+#include "tests/check/random.h"
 
 #include <math.h>
 

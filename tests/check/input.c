@@ -1,4 +1,4 @@
-#include "kernels/common/input.h"
+#include "tests/check/input.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "kernels/gdn/ref.h"
+#include "tests/check/gdn_ref.h"
 
 #include <math.h>
 #include <stddef.h>

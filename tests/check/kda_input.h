@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "kernels/kda/ref.h"
+#include "tests/check/kda_ref.h"
 
 typedef enum KdaGates {
 	KDA_GATES_MILD,   /* log(sigmoid(4 + normal)): a half-life of about 25 tokens */

@@ -1,4 +1,4 @@
-#include "kernels/kda/ref.h"
+#include "tests/check/kda_ref.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "kernels/common/graph.h"
+#include "tests/check/graph.h"
 
 #include <dlfcn.h>
 #include <stddef.h>

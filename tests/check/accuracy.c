@@ -1,9 +1,9 @@
-#include "kernels/common/accuracy.h"
+#include "tests/check/accuracy.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "kernels/common/float16.h"
+#include "tests/check/float16.h"
 
 static double ratio(double error, double reference, double n)
 {

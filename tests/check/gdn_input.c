@@ -1,10 +1,10 @@
-#include "kernels/gdn/input.h"
+#include "tests/check/gdn_input.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "kernels/common/float16.h"
-#include "kernels/common/input.h"
+#include "tests/check/float16.h"
+#include "tests/check/input.h"
 
 static uint16_t pattern(const GdnInputSpec *s, float x) { return s->fp16 ? fp16_from_float(x) : bf16_from_float(x); }
 static float value(const GdnInputSpec *s, uint16_t x) { return s->fp16 ? fp16_to_float(x) : bf16_to_float(x); }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "kernels/gdn/ref.h"
+#include "tests/check/gdn_ref.h"
 
 typedef enum GdnGates {
 	GDN_GATES_MILD,   /* log(sigmoid(4 + normal)): a half-life of about 25 tokens */

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/common/random.h"
+#include "tests/check/random.h"
 
 /* x / sqrt(sum of squares + 1e-6) */
 void input_normalise(float *x, int64_t n);

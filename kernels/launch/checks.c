@@ -1,0 +1,144 @@
+#include "checks.h"
+
+#include <string.h>
+
+#include "error.h"
+
+tilert_status check_version(const char *who, const char *family, const void *given, size_t first, void *params, size_t size)
+{
+	enum { MOST = 4096 }; /* a size beyond is none */
+	const unsigned char *bytes = given;
+	size_t n;
+	if (!given)
+		return launch_fail(TILERT_EINVAL, "%s: p is NULL", who);
+	memcpy(&n, given, sizeof n);
+	if (n < first || n > MOST)
+		return launch_fail(TILERT_EINVAL, "%s: p->size is %zu, not in %zu .. %d: start from %s_params_init", who, n, first, MOST, family);
+	for (size_t i = size; i < n; i++) {
+		if (bytes[i] != 0)
+			return launch_fail(TILERT_EINVAL, "%s: p->size is %zu, and byte %zu is not 0; this library knows the first %zu", who, n, i, size);
+	}
+	memcpy(params, given, n < size ? n : size);
+	memcpy(params, &size, sizeof size);
+	return TILERT_OK;
+}
+
+tilert_status check_extents(const char *who, const CheckExtent *e, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (e[i].value < e[i].low || e[i].value > e[i].high)
+			return launch_fail(TILERT_EINVAL, "%s: %s is %lld, not in %lld .. %lld", who, e[i].name, (long long)e[i].value,
+				(long long)e[i].low, (long long)e[i].high);
+	}
+	return TILERT_OK;
+}
+
+static bool allowed(const CheckDtype *d)
+{
+	for (int i = 0; i < d->count; i++) {
+		if (d->have == d->allowed[i])
+			return true;
+	}
+	return false;
+}
+
+tilert_status check_dtypes(const char *who, const CheckDtype *d, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (allowed(&d[i]))
+			continue;
+		char list[64] = "";
+		for (int j = 0; j < d[i].count; j++) {
+			strcat(list, j == 0 ? "" : j + 1 < d[i].count ? ", " : " or ");
+			strcat(list, tilert_dtype_name(d[i].allowed[j]));
+		}
+		return launch_fail(TILERT_EINVAL, "%s: %s is %d (%s), not %s", who, d[i].name, (int)d[i].have, tilert_dtype_name(d[i].have), list);
+	}
+	return TILERT_OK;
+}
+
+tilert_status check_pointers(const char *who, const CheckPointer *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (p[i].wanted && p[i].p == 0)
+			return launch_fail(TILERT_EINVAL, "%s: %s is 0", who, p[i].name);
+		if (p[i].p % p[i].align != 0)
+			return launch_fail(TILERT_EINVAL, "%s: %s is at 0x%llx, not a multiple of %u bytes", who, p[i].name,
+				(unsigned long long)p[i].p, p[i].align);
+	}
+	return TILERT_OK;
+}
+
+/* ---- rows and regions -------------------------------------------------------------- */
+
+tilekern_strides rows_strides(const Rows *r)
+{
+	tilekern_strides s = r->given, contiguous = { r->tokens * r->heads * r->width, r->heads * r->width, r->width };
+	if (s.batch == 0 && s.token == 0 && s.head == 0)
+		return contiguous;
+	return (tilekern_strides){ r->batch > 1 ? s.batch : contiguous.batch, r->tokens > 1 ? s.token : contiguous.token,
+		r->heads > 1 ? s.head : contiguous.head };
+}
+
+tilert_status check_strides(const char *who, const Rows *rows, size_t n)
+{
+	const int64_t farthest = INT64_C(1) << 38; /* elements; tensor maps have 40 bits of bytes */
+	for (const Rows *r = rows; r < rows + n; r++) {
+		const tilekern_strides s = rows_strides(r);
+		const struct { const char *field; int64_t value, high; } all[] = {
+			{ "batch", s.batch, farthest }, { "token", s.token, INT32_MAX }, { "head", s.head, INT32_MAX },
+		};
+		for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+			if (all[i].value < 0 || all[i].value > all[i].high)
+				return launch_fail(TILERT_EINVAL, "%s: %s_strides.%s is %lld, not in 0 .. %lld", who, r->name, all[i].field,
+					(long long)all[i].value, (long long)all[i].high);
+			if (all[i].value % r->unit != 0)
+				return launch_fail(TILERT_EINVAL, "%s: %s_strides.%s is %lld, not a multiple of %lld", who, r->name, all[i].field,
+					(long long)all[i].value, (long long)r->unit);
+		}
+	}
+	return TILERT_OK;
+}
+
+Region rows_region(const Rows *t)
+{
+	tilekern_strides s = rows_strides(t);
+	Region r = { .name = t->name, .p = t->p, .written = t->written };
+	if (t->batch == 0 || t->tokens == 0 || t->heads == 0)
+		return r;
+	bool heads_inside = s.head <= s.token;
+	int64_t inner = heads_inside ? s.head : s.token, outer = heads_inside ? s.token : s.head, count = heads_inside ? t->heads : t->tokens;
+	int64_t last = (t->batch - 1) * s.batch + (t->tokens - 1) * s.token + (t->heads - 1) * s.head, bytes = (int64_t)tilert_dtype_size(t->dtype);
+	bool gaps = inner > t->width && outer % inner == 0;
+	r.bytes = (last + t->width) * bytes;
+	r.row = (gaps ? t->width : (count - 1) * inner + t->width) * bytes;
+	r.pitch = (gaps ? inner : outer) * bytes;
+	if (r.row > r.pitch || (t->batch > 1 && s.batch * bytes % r.pitch != 0))
+		r.pitch = 0;
+	return r;
+}
+
+static bool overlap(const Region *a, const Region *b)
+{
+	if (a->p > b->p)
+		return overlap(b, a);
+	tilert_ptr apart = b->p - a->p;
+	if (a->p == 0 || a->bytes == 0 || b->bytes == 0 || apart >= (tilert_ptr)a->bytes)
+		return false;
+	if (a->pitch == 0 || a->pitch != b->pitch)
+		return true;
+	int64_t d = (int64_t)(apart % (tilert_ptr)a->pitch);
+	return d < a->row || d + b->row > a->pitch;
+}
+
+tilert_status check_apart(const char *who, const Region *r, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		for (size_t j = i + 1; j < n; j++) {
+			if ((r[i].written || r[j].written) && overlap(&r[i], &r[j]))
+				return launch_fail(TILERT_EINVAL, "%s: %s (0x%llx, %lld bytes) and %s (0x%llx, %lld bytes) overlap", who, r[i].name,
+					(unsigned long long)r[i].p, (long long)r[i].bytes, r[j].name, (unsigned long long)r[j].p, (long long)r[j].bytes);
+		}
+	}
+	return TILERT_OK;
+}

@@ -1,0 +1,243 @@
+#include "operator.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "modules.h" /* generated: the modules as arrays */
+
+static const Variant shared[SHARED_KERNELS] = {
+	[COPY_STATE] = { .kernel = "copy_state", .image = tilekern_copy_state, .bytes = &tilekern_copy_state_bytes },
+	[CLEAR_STATE] = { .kernel = "clear_state", .image = tilekern_copy_state, .bytes = &tilekern_copy_state_bytes },
+};
+
+/* The kernels of an operator, then the shared ones. */
+struct Loaded {
+	pthread_mutex_t lock; /* of what follows */
+	struct { tilert_module *module; tilert_kernel *kernel; } slot[];
+};
+
+/* Parameters of any operator. */
+typedef union Params { max_align_t align; unsigned char bytes[MAX_PARAMS]; } Params;
+
+/* `tilekern_gdn` and `open` to the name of the function called. */
+enum { NAME = 64 };
+static const char *function(char who[NAME], const Family *f, const char *verb)
+{
+	snprintf(who, NAME, "%s_%s", f->name, verb);
+	return who;
+}
+
+/* ---- open and close ------------------------------------------------------------------ */
+
+static Operator *make(const Family *f, tilert_device *d, int sm_count)
+{
+	Operator *op = malloc(sizeof *op);
+	struct Loaded *l = calloc(1, sizeof *l + (size_t)(f->variant_count + SHARED_KERNELS) * sizeof l->slot[0]);
+	if (!op || !l || pthread_mutex_init(&l->lock, NULL) != 0) {
+		free(l);
+		free(op);
+		return NULL;
+	}
+	*op = (Operator){ f, d, sm_count, l };
+	return op;
+}
+
+tilert_status operator_open(const Family *f, tilert_device *d, const void *out, Operator **op)
+{
+	char name[NAME];
+	const char *who = function(name, f, "open");
+	tilert_device_info info;
+	if (!d)
+		return launch_fail(TILERT_EINVAL, "%s: d is NULL", who);
+	if (!out)
+		return launch_fail(TILERT_EINVAL, "%s: out is NULL", who);
+	tilert_status s = tilert_device_get_info(d, &info);
+	if (s != TILERT_OK)
+		return launch_passed_on(s, who);
+	*op = make(f, d, info.sm_count);
+	return *op ? TILERT_OK : launch_fail(TILERT_ENOMEM, "%s: no memory", who);
+}
+
+void operator_close(Operator *op)
+{
+	if (!op)
+		return;
+	for (int i = 0; i < op->family->variant_count + SHARED_KERNELS; i++)
+		tilert_module_close(op->loaded->slot[i].module);
+	pthread_mutex_destroy(&op->loaded->lock);
+	free(op->loaded);
+	free(op);
+}
+
+/* ---- kernels ---------------------------------------------------------------------------- */
+
+static tilert_status load(Operator *op, const Variant *v, int slot)
+{
+	tilert_module *m;
+	tilert_kernel *k;
+	tilert_status s = tilert_module_load(op->device, v->image, *v->bytes, &m);
+	if (s != TILERT_OK)
+		return launch_passed_on(s, op->family->name);
+	s = tilert_module_kernel(m, v->kernel, &k);
+	if (s != TILERT_OK) {
+		launch_passed_on(s, op->family->name);
+		tilert_module_close(m);
+		return s;
+	}
+	op->loaded->slot[slot].module = m;
+	op->loaded->slot[slot].kernel = k;
+	return TILERT_OK;
+}
+
+static tilert_status get(Operator *op, const Variant *v, int slot, tilert_kernel **out)
+{
+	pthread_mutex_lock(&op->loaded->lock);
+	tilert_status s = op->loaded->slot[slot].kernel ? TILERT_OK : load(op, v, slot);
+	*out = op->loaded->slot[slot].kernel;
+	pthread_mutex_unlock(&op->loaded->lock);
+	return s;
+}
+
+static tilert_status add(Queue *q, const Variant *v, int slot, const Args *all)
+{
+	tilert_kernel *k;
+	Call *c = q->call;
+	tilert_status s = get(q->op, v, slot, &k);
+	if (s != TILERT_OK)
+		return s;
+	if (c->n == MAX_LAUNCHES)
+		return launch_fail(TILERT_EINVAL, "%s: more than %d kernels", q->who, MAX_LAUNCHES);
+	s = args_prepare(q->who, k, all, &c->launch[c->n]);
+	c->n += s == TILERT_OK;
+	return s;
+}
+
+tilert_status queue_kernel(Queue *q, const int axes[AXES], const Args *all)
+{
+	const Family *f = q->op->family;
+	for (int i = 0; i < f->variant_count; i++) {
+		if (memcmp(f->variants[i].axes, axes, sizeof f->variants[i].axes) == 0)
+			return add(q, &f->variants[i], i, all);
+	}
+	return launch_fail(TILERT_EINVAL, "%s: no kernel of %s is compiled for %d %d %d %d", q->who, f->name, axes[0], axes[1], axes[2], axes[3]);
+}
+
+tilert_status queue_shared(Queue *q, SharedKernel k, const Args *all)
+{
+	return add(q, &shared[k], q->op->family->variant_count + (int)k, all);
+}
+
+/* ---- calls ------------------------------------------------------------------------------ */
+
+tilert_status operator_take(const Family *f, const char *who, const void *given, void *p)
+{
+	memcpy(p, f->defaults, f->size);
+	tilert_status s = check_version(who, f->name, given, f->first, p, f->size);
+	return s == TILERT_OK ? f->extents(who, p) : s;
+}
+
+tilert_status operator_workspace(const Family *f, const Operator *op, const void *given, size_t *out)
+{
+	char name[NAME];
+	const char *who = function(name, f, "workspace_bytes");
+	Params p;
+	if (!op)
+		return launch_fail(TILERT_EINVAL, "%s: %s is NULL", who, f->name);
+	tilert_status s = operator_take(f, who, given, &p);
+	if (s != TILERT_OK)
+		return s;
+	if (!out)
+		return launch_fail(TILERT_EINVAL, "%s: out is NULL", who);
+	*out = f->workspace(&p, op->sm_count);
+	return TILERT_OK;
+}
+
+static tilert_status check_workspace(const Family *f, const char *who, const Params *p, int sm_count)
+{
+	size_t given, needed = f->workspace(p, sm_count);
+	memcpy(&given, p->bytes + f->workspace_bytes, sizeof given);
+	return given >= needed ? TILERT_OK : launch_fail(TILERT_EINVAL, "%s: workspace_bytes is %zu, but %zu are needed", who, given, needed);
+}
+
+static void clear(Call *c)
+{
+	for (int i = 0; i < c->n; i++)
+		tilert_prepared_destroy(c->launch[i]);
+	c->n = 0;
+}
+
+/* Everything that comes before queueing. */
+static tilert_status prepare(const Family *f, Operator *op, const char *who, const void *given, Call *c)
+{
+	Params p;
+	if (!op)
+		return launch_fail(TILERT_EINVAL, "%s: %s is NULL", who, f->name);
+	tilert_status s = operator_take(f, who, given, &p);
+	if (s == TILERT_OK)
+		s = f->check(who, &p);
+	if (s != TILERT_OK || f->idle(&p))
+		return s;
+	s = check_workspace(f, who, &p, op->sm_count);
+	if (s == TILERT_OK)
+		s = f->queue(&(Queue){ op, who, c }, &p, op->sm_count);
+	if (s != TILERT_OK)
+		clear(c);
+	return s;
+}
+
+static tilert_status launch(const Call *c, const char *who, tilert_stream stream)
+{
+	for (int i = 0; i < c->n; i++) {
+		tilert_status s = tilert_prepared_launch(c->launch[i], stream);
+		if (s != TILERT_OK)
+			return launch_passed_on(s, who);
+	}
+	return TILERT_OK;
+}
+
+tilert_status operator_prepare(const Family *f, Operator *op, const void *given, const void *out, Call **call)
+{
+	char name[NAME];
+	const char *who = function(name, f, "prepare");
+	Call made = { .n = 0 };
+	tilert_status s = prepare(f, op, who, given, &made);
+	if (s != TILERT_OK)
+		return s;
+	*call = out ? malloc(sizeof **call) : NULL;
+	if (!*call) {
+		clear(&made);
+		return out ? launch_fail(TILERT_ENOMEM, "%s: no memory for %zu bytes", who, sizeof **call) : launch_fail(TILERT_EINVAL, "%s: out is NULL", who);
+	}
+	**call = made;
+	return TILERT_OK;
+}
+
+tilert_status operator_forward(const Family *f, Operator *op, const void *given, tilert_stream stream)
+{
+	char name[NAME];
+	const char *who = function(name, f, "forward");
+	Call made = { .n = 0 };
+	tilert_status s = prepare(f, op, who, given, &made);
+	if (s == TILERT_OK)
+		s = launch(&made, who, stream);
+	clear(&made);
+	return s;
+}
+
+tilert_status operator_launch(const Family *f, const Call *c, tilert_stream stream)
+{
+	char name[NAME];
+	const char *who = function(name, f, "launch");
+	return c ? launch(c, who, stream) : launch_fail(TILERT_EINVAL, "%s: c is NULL", who);
+}
+
+void operator_call_destroy(Call *c)
+{
+	if (!c)
+		return;
+	clear(c);
+	free(c);
+}

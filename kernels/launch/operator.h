@@ -1,0 +1,93 @@
+/* operator.h - what every operator does: it opens on a device, loads its kernels as calls need them, takes and checks parameters, prepares
+ * and launches calls.  An operator is a Family, and its public functions are OPERATOR_FUNCTIONS.  README.md says how to add one. */
+#ifndef TILE_LAUNCH_OPERATOR_H
+#define TILE_LAUNCH_OPERATOR_H
+
+#include "args.h"
+
+/* A compiled kernel and what it is chosen by: numbers whose meaning is the operator's, 0 where it has no more. */
+enum { AXES = 4 };
+typedef struct Variant {
+	int axes[AXES];
+	const char *kernel;
+	const unsigned char *image;
+	const size_t *bytes;
+} Variant;
+
+typedef struct Operator Operator;
+
+/* What a prepared call queues, in this order. */
+enum { MAX_LAUNCHES = 4 };
+typedef struct Call { tilert_prepared *launch[MAX_LAUNCHES]; int n; } Call;
+
+/* A call being made. */
+typedef struct Queue { Operator *op; const char *who; Call *call; } Queue;
+
+/* The parameters are the operator's struct, of this library's version. */
+typedef struct Family {
+	const char *name;          /* what its functions begin with: tilekern_gdn */
+	const void *defaults;
+	size_t size, first;        /* of the parameters: of ours, of their first version */
+	const Variant *variants;
+	int variant_count;
+	tilert_status (*extents)(const char *who, const void *p);                   /* those that workspaces depend on are served */
+	tilert_status (*check)(const char *who, const void *p);                     /* the rest of them, but for the workspace */
+	bool (*idle)(const void *p);                                                /* there is nothing to do */
+	size_t (*workspace)(const void *p, int sm_count);                           /* its bytes; p->extents are checked */
+	tilert_status (*queue)(Queue *q, const void *p, int sm_count);              /* by queue_kernel */
+	size_t workspace_bytes;    /* where the size_t of the caller's workspace is in the parameters */
+} Family;
+
+/* The next kernel of the call: the variant with these axes, loaded if it is not yet, with those of the arguments that it names. */
+tilert_status queue_kernel(Queue *q, const int axes[AXES], const Args *all);
+/* The same for one of those that all operators share. */
+typedef enum SharedKernel { COPY_STATE, CLEAR_STATE, SHARED_KERNELS } SharedKernel;
+tilert_status queue_shared(Queue *q, SharedKernel k, const Args *all);
+
+struct Operator { const Family *family; tilert_device *device; int sm_count; struct Loaded *loaded; };
+
+tilert_status operator_open(const Family *f, tilert_device *d, const void *out, Operator **op);
+void operator_close(Operator *op);
+/* The caller's parameters, of whatever version, with extents that are served, into f->size bytes. */
+tilert_status operator_take(const Family *f, const char *who, const void *given, void *p);
+tilert_status operator_workspace(const Family *f, const Operator *op, const void *given, size_t *out);
+tilert_status operator_prepare(const Family *f, Operator *op, const void *given, const void *out, Call **call);
+tilert_status operator_forward(const Family *f, Operator *op, const void *given, tilert_stream s);
+tilert_status operator_launch(const Family *f, const Call *c, tilert_stream s);
+void operator_call_destroy(Call *c);
+
+/* The functions of tilekern/NAME.h. */
+#define OPERATOR_FUNCTIONS(NAME, FAMILY) \
+	struct tilekern_##NAME { Operator op; }; \
+	struct tilekern_##NAME##_call { Call call; }; \
+	tilert_status tilekern_##NAME##_open(tilert_device *d, tilekern_##NAME **out) \
+	{ \
+		Operator *op; \
+		tilert_status s = operator_open(FAMILY, d, out, &op); \
+		if (s == TILERT_OK) \
+			*out = (tilekern_##NAME *)op; \
+		return s; \
+	} \
+	void tilekern_##NAME##_close(tilekern_##NAME *x) { operator_close((Operator *)x); } \
+	tilert_status tilekern_##NAME##_workspace_bytes(tilekern_##NAME *x, const tilekern_##NAME##_params *p, size_t *out) \
+	{ \
+		return operator_workspace(FAMILY, (Operator *)x, p, out); \
+	} \
+	tilert_status tilekern_##NAME##_prepare(tilekern_##NAME *x, const tilekern_##NAME##_params *p, tilekern_##NAME##_call **out) \
+	{ \
+		Call *c; \
+		tilert_status s = operator_prepare(FAMILY, (Operator *)x, p, out, &c); \
+		if (s == TILERT_OK) \
+			*out = (tilekern_##NAME##_call *)c; \
+		return s; \
+	} \
+	tilert_status tilekern_##NAME##_launch(tilekern_##NAME##_call *c, tilert_stream s) { return operator_launch(FAMILY, (Call *)c, s); } \
+	void tilekern_##NAME##_call_destroy(tilekern_##NAME##_call *c) { operator_call_destroy((Call *)c); } \
+	tilert_status tilekern_##NAME##_forward(tilekern_##NAME *x, const tilekern_##NAME##_params *p, tilert_stream s) \
+	{ \
+		return operator_forward(FAMILY, (Operator *)x, p, s); \
+	} \
+	_Static_assert(sizeof(tilekern_##NAME##_params) <= MAX_PARAMS, "operator.h: MAX_PARAMS is too small")
+enum { MAX_PARAMS = 1024 };
+
+#endif
