@@ -4,7 +4,8 @@
  *
  * ptxas moves waits over what does not touch the accumulators.  Then what the
  * author meant to run with the products comes after them, or before their
- * issue is complete. */
+ * issue is complete.  They stay where they are behind a wait for an mbarrier:
+ * it is a loop. */
 #include "compiler/layout.h"
 #include "compiler/liveness.h"
 #include "compiler/passes/pass.h"
@@ -109,14 +110,35 @@ static Op *pin(Tir *t, Loc loc) { return tir_op(t, OP_PIN, loc, type_none(), 0, 
 
 static bool is_pin(const Op *op) { return op && op->code == OP_PIN; }
 
+static void pin_start(Tir *t, const Stretch *s)
+{
+	if (s->start && s->free >= WORTH_A_PIN && !is_pin(s->start->next))
+		tir_insert_after(s->start, pin(t, s->start->loc));
+}
+
 static void end_stretch(Tir *t, const Stretch *s, Op *wait)
 {
 	if (s->work < WORTH_A_PIN)
 		return;
-	if (s->start && s->free >= WORTH_A_PIN && !is_pin(s->start->next))
-		tir_insert_after(s->start, pin(t, s->start->loc));
+	pin_start(t, s);
 	if (!is_pin(wait->prev))
 		tir_insert_before(wait, pin(t, wait->loc));
+}
+
+/* A loop that nothing passes: what was done stays before it, the rest behind it. */
+static void at_mbarrier(Tir *t, Stretch *s)
+{
+	pin_start(t, s);
+	s->start = NULL;
+	s->work = s->free = 0;
+}
+
+static bool arm_waits(const Region *r)
+{
+	for (const Op *op = r ? r->first : NULL; op; op = op->next)
+		if (op->code == OP_WAIT || op->code == OP_WAIT_PARITY)
+			return true;
+	return false;
 }
 
 static Stretch stretch_from(Op *start)
@@ -128,8 +150,11 @@ static Stretch stretch_from(Op *start)
 
 static Stretch pin_region(Tir *t, Region *r, Stretch s);
 
+/* A wait in it makes it a branch, which holds like the wait. */
 static Stretch pin_if(Tir *t, Op *op, Stretch s)
 {
+	if (arm_waits(op->regions[0]) || arm_waits(op->regions[1]))
+		at_mbarrier(t, &s);
 	Stretch then = pin_region(t, op->regions[0], s), other = op->regions[1] ? pin_region(t, op->regions[1], s) : s;
 	return then.work > other.work ? then : other;
 }
@@ -145,6 +170,7 @@ static Stretch pin_region(Tir *t, Region *r, Stretch s)
 			break;
 		case OP_PARALLEL: case OP_REDUCE: case OP_SCAN: case OP_COPY: add_work(t, &s, op); break;
 		case OP_IF: s = pin_if(t, op, s); break;
+		case OP_WAIT: case OP_WAIT_PARITY: at_mbarrier(t, &s); break;
 		case OP_ROLE: case OP_FOR: case OP_WHILE:
 			for (int i = 0; i < 2 && op->regions[i]; i++)
 				pin_region(t, op->regions[i], (Stretch){ 0 });
