@@ -94,6 +94,7 @@ struct Storage {
 	V pointer;             /* frag, var: alloca; tensor: base; shared, mbarrier: base of stage 0 */
 	const Layout *layout;  /* frag */
 	bool packed;           /* frag: <2 x T> registers */
+	bool product;          /* frag: wgmma wrote it */
 	V *extent, *stride;    /* tensor */
 	V bounds;              /* cpu: tensor, shared: where indices are put to be checked, and the extents */
 };

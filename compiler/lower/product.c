@@ -129,6 +129,7 @@ static void lower_wgmma(Lower *L, const Op *op)
 	bool rs = a.space == TY_FRAG, async = attr_int(op, "async", 0);
 	int acc = (int)attr_int(op, "acc", 0);
 	Storage *ds = storage_of(L, d.object);
+	ds->product = true;
 	int kstep = dtype_bits(a.dtype) == 16 ? 16 : 8, K = (int)a.shape[1], N = (int)d.shape[1];
 	int groups = L->team.warps / 4, slices = (int)d.shape[0] / (64 * groups), nstep = (int)wgmma_columns(N);
 	SharedOperand sa = { 0 }, sb;

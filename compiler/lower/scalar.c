@@ -274,8 +274,14 @@ static V lower_ldexp(Lower *L, V a, V n)
 	return LLVMBuildFMul(L->b, a, LLVMBuildBitCast(L->b, bits, L->f32, ""), "");
 }
 
-/* An element of a fragment: the second factor of its product.  In a - x y LLVM negates x, which is free unless x came out of wgmma. */
-static bool of_fragment(const Value *v) { return v->def && v->def->code == OP_LOAD && v->def->args[0]->type.kind == TY_FRAG; }
+static bool of_product(Lower *L, const Value *v)
+{
+	const Op *load = v->def;
+	return load && load->code == OP_LOAD && load->args[0]->type.kind == TY_FRAG && storage_of(L, load->args[0]->def)->product;
+}
+
+/* In a - x y LLVM negates x, which is free unless x came out of wgmma: that is the second factor. */
+static bool factors_swap(Lower *L, const Op *mul) { return of_product(L, mul->args[0]) && !of_product(L, mul->args[1]); }
 
 /* NULL: there is no such operation on this target or type. */
 static V scalar_op(Lower *L, const Op *op, V *args)
@@ -284,7 +290,7 @@ static V scalar_op(Lower *L, const Op *op, V *args)
 	switch (op->code) {
 	case OP_CONST: return lower_const(L, op);
 	case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV:
-		if (dtype_is_float(d) && op->code == OP_MUL && of_fragment(op->args[0]))
+		if (dtype_is_float(d) && op->code == OP_MUL && factors_swap(L, op))
 			return float_binary(L, OP_MUL, d, args[1], args[0]);
 		if (dtype_is_float(d))
 			return float_binary(L, op->code, d, args[0], args[1]);
