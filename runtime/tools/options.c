@@ -12,7 +12,7 @@
 
 typedef enum OptionId {
 	OPT_KERNEL, OPT_ARG, OPT_DIM, OPT_SCALAR, OPT_OUT, OPT_DEVICE, OPT_TIME, OPT_COMPARE, OPT_TOL, OPT_SEED,
-	OPT_SEEDS, OPT_NO_RACE_CHECK, OPT_TIMEOUT, OPT_DEFINE, OPT_INCLUDE, OPT_RUN, OPT_LIST, OPT_JSON, OPT_HELP, OPT_VERSION
+	OPT_SEEDS, OPT_NO_RACE_CHECK, OPT_TIMEOUT, OPT_THREADS, OPT_DEFINE, OPT_INCLUDE, OPT_RUN, OPT_LIST, OPT_JSON, OPT_HELP, OPT_VERSION
 } OptionId;
 
 typedef struct OptionRow {
@@ -36,6 +36,7 @@ static const OptionRow rows[] = {
 	{ OPT_SEEDS, "--seeds", "N", "runs N times, with the schedules of seeds S, S + 1, ..." },
 	{ OPT_NO_RACE_CHECK, "--no-race-check", NULL, "CPU device: looks for no races and missing fences, and is faster" },
 	{ OPT_TIMEOUT, "--timeout", "SECONDS", "CPU device: ends a launch without progress (default 60; 0: never)" },
+	{ OPT_THREADS, "--threads", "N", "CPU device: host threads, which are its sm_count (default: all cores)" },
 	{ OPT_DEFINE, "-D", "NAME=V", "passed to tilec" },
 	{ OPT_INCLUDE, "-I", "DIR", "passed to tilec" },
 	{ OPT_RUN, "--run", NULL, "runs, where FILE alone would list: a kernel that needs no arguments" },
@@ -125,6 +126,7 @@ static void apply(Options *o, const OptionRow *row, const char *value)
 	case OPT_SEEDS: o->seeds = (unsigned)parse_unsigned(row->name, value, 1, 1000000); break;
 	case OPT_NO_RACE_CHECK: o->no_race_check = true; break;
 	case OPT_TIMEOUT: o->timeout = parse_real(row->name, value); break;
+	case OPT_THREADS: o->threads = (unsigned)parse_unsigned(row->name, value, 1, 1024); break;
 	case OPT_DEFINE:
 	case OPT_INCLUDE: add_compiler_flag(o, row->name, value); break;
 	case OPT_RUN: break; /* the line has more than the file */

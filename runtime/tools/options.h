@@ -24,6 +24,7 @@ typedef struct Options {
 	double tolerance; /* negative: by the tensor's type */
 	double timeout;   /* of the CPU device, seconds */
 	uint64_t seed;
+	unsigned threads; /* of the CPU device; 0: all cores */
 	unsigned seeds;   /* to run with, from `seed` on */
 	bool list, json, time, no_race_check;
 	unsigned repeats; /* 0: the device's default */

@@ -67,7 +67,7 @@ static void clear_progress(Progress *p)
 
 static void set_up_cpu(tilert_device *d, const Options *o, Progress *p)
 {
-	run_check(tilert_cpu_configure(d, o->seed, 0));
+	run_check(tilert_cpu_configure(d, o->seed, o->threads));
 	run_check(tilert_cpu_set_checks(d, &(tilert_cpu_checks){ .races = !o->no_race_check, .timeout = o->timeout }));
 	clock_gettime(CLOCK_MONOTONIC, &p->last);
 	if (isatty(STDERR_FILENO))
@@ -130,7 +130,7 @@ static bool run_seeds(Run *r, tilert_prepared *p, Progress *progress)
 			ok &= compare_with_file(run_find_output(r, "--compare", compares->items[i].name), compares->items[i].value, r->o->tolerance);
 		if (!ok)
 			printf("with seed %llu\n", (unsigned long long)r->seed);
-		run_check(tilert_cpu_configure(r->device, ++r->seed, 0));
+		run_check(tilert_cpu_configure(r->device, ++r->seed, r->o->threads));
 		run_restore(r);
 	}
 	return ok;
