@@ -144,19 +144,25 @@ static bool small(const Value *v)
 	return !value_const_int(v, &c) || (c >= -65536 && c <= 65536);
 }
 
-bool index_arithmetic(const Value *v, int depth)
+/* `places`: what counts places may be in it, too. */
+static bool arithmetic_of(const Value *v, int depth, bool places)
 {
 	const Op *d = v->def;
 	if (!d) /* a loop's counter, a role's instance */
-		return true;
+		return places;
 	if (depth == 0)
 		return false;
 	switch (d->code) {
 	case OP_CONST: return small(v);
-	case OP_DIM: case OP_BLOCK_IDX: case OP_GRID_DIM: case OP_CLUSTER_RANK: case OP_THREAD: case OP_LANE: case OP_WARP: return true;
-	case OP_CAST: return dtype_is_int(d->args[0]->type.dtype) && index_arithmetic(d->args[0], depth - 1);
+	case OP_DIM: case OP_GRID_DIM: return true;
+	case OP_BLOCK_IDX: case OP_CLUSTER_RANK: case OP_THREAD: case OP_LANE: case OP_WARP: return places;
+	case OP_CAST: return dtype_is_int(d->args[0]->type.dtype) && arithmetic_of(d->args[0], depth - 1, places);
 	case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV: case OP_MOD: case OP_MIN: case OP_MAX:
-		return index_arithmetic(d->args[0], depth - 1) && index_arithmetic(d->args[1], depth - 1);
+		return arithmetic_of(d->args[0], depth - 1, places) && arithmetic_of(d->args[1], depth - 1, places);
 	default: return false;
 	}
 }
+
+bool index_arithmetic(const Value *v, int depth) { return arithmetic_of(v, depth, true); }
+
+bool extent_arithmetic(const Value *v, int depth) { return arithmetic_of(v, depth, false); }

@@ -20,5 +20,7 @@ int64_t constant_run(const Region *loop, const Value *v, int arg);
 /* Whether v is computed from dims, block and thread numbers, loop counters and small constants alone, which is taken not to overflow;
  * looks `depth` operations deep. */
 bool index_arithmetic(const Value *v, int depth);
+/* From dims, gridDim and small constants alone, which is taken not to be 0 as a divisor. */
+bool extent_arithmetic(const Value *v, int depth);
 
 #endif

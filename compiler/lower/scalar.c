@@ -214,7 +214,7 @@ static V lower_division(Lower *L, const Op *op, DType d, V a, V b)
 	T t = LLVMTypeOf(b);
 	bool s = dtype_is_signed(d), divide = op->code == OP_DIV;
 	V one = LLVMConstInt(t, 1, 0), minus = NULL;
-	if (L->ops->cpu || !index_arithmetic(op->args[1], INDEX_DEPTH))
+	if (L->ops->cpu || !extent_arithmetic(op->args[1], INDEX_DEPTH))
 		b = LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, LLVMIntEQ, b, LLVMConstNull(t), ""), one, b, "");
 	if (s && L->ops->cpu && !LLVMIsAConstantInt(b)) {
 		minus = LLVMBuildICmp(L->b, LLVMIntEQ, b, LLVMConstAllOnes(t), "");
