@@ -100,7 +100,7 @@ int main(int argc, char **argv)
 	tilekern_kda_params_init(&p);
 	p.batch = in.batch;
 	p.tokens = in.tokens;
-	p.heads = in.heads;
+	p.qk_heads = p.value_heads = in.heads;
 	check_kda(tilekern_kda_open(device, &kda));
 	check_kda(tilekern_kda_workspace_bytes(kda, &p, &p.workspace_bytes));
 	p.q = on_device(device, in.q16, n * 2);
@@ -110,7 +110,8 @@ int main(int argc, char **argv)
 	p.beta = on_device(device, in.beta, vectors * 4);
 	p.o = on_device(device, NULL, n * 2);
 	p.final_state = on_device(device, NULL, states * 4);
-	p.workspace = on_device(device, NULL, p.workspace_bytes);
+	if (p.workspace_bytes > 0)
+		p.workspace = on_device(device, NULL, p.workspace_bytes);
 	check_kda(tilekern_kda_prepare(kda, &p, &call));
 	check_kda(tilekern_kda_launch(call, NULL));
 	check(tilert_stream_sync(device, NULL), "run");
@@ -141,8 +142,10 @@ int main(int argc, char **argv)
 	tilekern_kda_call_destroy(call);
 	tilekern_kda_close(kda);
 	const tilert_ptr all[] = { p.q, p.k, p.v, p.g, p.beta, p.o, p.final_state, p.workspace };
-	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-		check(tilert_free(device, all[i]), "free");
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+		if (all[i])
+			check(tilert_free(device, all[i]), "free");
+	}
 	tilert_device_close(device);
 	kda_input_free(&in);
 	free(o);

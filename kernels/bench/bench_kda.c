@@ -1,4 +1,4 @@
-/* The KDA forward, and its first kernel alone. */
+/* The KDA forward. */
 #include <stdlib.h>
 #include <string.h>
 #include <tilekern/kda.h>
@@ -8,7 +8,7 @@
 #include "tests/check/kda_input.h"
 
 /* Large inputs repeat this many vectors; a prime, so that no wrong index lands on the same values. */
-enum { PERIOD = 65521, RECORD_BYTES = 12800, TILE_BYTES = 16384 };
+enum { PERIOD = 65521 };
 
 typedef struct Shape { int64_t batch, tokens, heads; } Shape;
 
@@ -31,7 +31,7 @@ static void make_problem(Bench *b, tilekern_kda *kda, Problem *q, Shape s, KdaGa
 		bench_check(TILERT_ENOMEM, "host memory", "kda_input_make");
 	q->p.batch = s.batch;
 	q->p.tokens = s.tokens;
-	q->p.heads = s.heads;
+	q->p.qk_heads = q->p.value_heads = s.heads;
 	q->p.gate_dtype = gate_bf16 ? TILERT_BF16 : TILERT_F32;
 	CHECK_KDA(tilekern_kda_workspace_bytes(kda, &q->p, &q->p.workspace_bytes));
 	q->p.q = bench_periodic(b, q->source.q16, period * 2, n * 2);
@@ -91,46 +91,7 @@ static void launch_call(void *call)
 	CHECK_KDA(tilekern_kda_launch(call, NULL));
 }
 
-/* kda_k1 with the workspace of the call: records of 12800 bytes, then three tiles per chunk and head. */
-static void time_k1(Bench *b, const Problem *q, const char *shape, double error)
-{
-	tilert_module *module = bench_module(b, q->p.gate_dtype == TILERT_BF16 ? "kda_k1_bf16_128_any.tmod" : "kda_k1_f32_128_any.tmod");
-	const int64_t chunks = q->s.batch * ((q->s.tokens + KDA_CHUNK - 1) / KDA_CHUNK) * q->s.heads;
-	const int64_t vector[] = { q->s.batch, q->s.tokens, q->s.heads, KDA_DIM }, records[] = { chunks, RECORD_BYTES }, tiles[] = { chunks, 2, KDA_CHUNK, KDA_DIM },
-		last_tiles[] = { chunks, KDA_CHUNK, KDA_DIM };
-	size_t record_bytes = ((size_t)chunks * RECORD_BYTES + 255) / 256 * 256;
-	tilert_kernel *k;
-	tilert_prepared *p;
-	if (!module) {
-		bench_refuse(b, "kda_k1", "no module of kda_k1");
-		return;
-	}
-	const tilert_arg known[] = { bench_tensor("q", q->p.q, TILERT_BF16, 4, vector), bench_tensor("k", q->p.k, TILERT_BF16, 4, vector),
-		bench_tensor(q->p.gate_dtype == TILERT_BF16 ? "g16" : "g", q->p.g, q->p.gate_dtype, 4, vector), bench_tensor("beta", q->p.beta, TILERT_F32, 3, vector),
-		bench_tensor("rec", q->p.workspace, TILERT_U8, 2, records), bench_tensor("x", q->p.workspace + record_bytes, TILERT_BF16, 4, tiles),
-		bench_tensor("km", q->p.workspace + record_bytes + (size_t)chunks * 2 * TILE_BYTES, TILERT_F16, 3, last_tiles),
-		{ .name = "scale", .kind = TILERT_ARG_SCALAR, .f = 0.08838834764831845 } };
-	tilert_arg args[8];
-	size_t n = 0;
-	CHECK(tilert_module_kernel(module, "kda_k1", &k));
-	for (size_t i = 0; i < tilert_kernel_param_count(k); i++) {
-		tilert_param param;
-		CHECK(tilert_kernel_param(k, i, &param));
-		for (size_t j = 0; j < 8; j++) {
-			if (strcmp(param.name, known[j].name) == 0)
-				args[n++] = known[j];
-		}
-	}
-	CHECK(tilert_prepare(k, args, n, &p));
-	double ms = bench_time_prepared(b, p);
-	/* q, k, g, beta in; record and tiles out */
-	double bytes = (double)chunks * (2 * 16384 + (q->p.gate_dtype == TILERT_BF16 ? 16384 : 32768) + 256 + RECORD_BYTES + 3 * TILE_BYTES);
-	bench_row(b, "kda_k1", shape, ms, bytes / ms * 1e-6, "GB/s", error);
-	tilert_prepared_destroy(p);
-	tilert_module_close(module);
-}
-
-static void run(Bench *b, tilekern_kda *kda, Shape s, KdaGates gates, bool gate_bf16, bool k1)
+static void run(Bench *b, tilekern_kda *kda, Shape s, KdaGates gates, bool gate_bf16)
 {
 	char shape[64];
 	Problem q;
@@ -150,8 +111,6 @@ static void run(Bench *b, tilekern_kda *kda, Shape s, KdaGates gates, bool gate_
 		double ms = bench_time(b, launch_call, call);
 		double bytes = (double)vectors(s) * (4.0 * 256 + (gate_bf16 ? 256 : 512) + 4);
 		bench_row(b, "KDA forward", shape, ms, bytes / ms * 1e-6, "GB/s of least", error);
-		if (k1)
-			time_k1(b, &q, shape, error);
 	} else {
 		bench_refuse(b, "KDA forward", "%s: relative error %g", shape, error);
 	}
@@ -166,8 +125,8 @@ void bench_kda(Bench *b)
 	tilekern_kda *kda;
 	CHECK_KDA(tilekern_kda_open(b->device, &kda));
 	for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
-		run(b, kda, shapes[i], KDA_GATES_MILD, true, i < 3);
-	run(b, kda, shapes[0], KDA_GATES_MILD, false, true);
-	run(b, kda, shapes[0], KDA_GATES_STRONG, true, false);
+		run(b, kda, shapes[i], KDA_GATES_MILD, true);
+	run(b, kda, shapes[0], KDA_GATES_MILD, false);
+	run(b, kda, shapes[0], KDA_GATES_STRONG, true);
 	tilekern_kda_close(kda);
 }

@@ -45,7 +45,7 @@ static void kda(Bench *b)
 	tilekern_kda *kda;
 	tilekern_kda_params p = TILEKERN_KDA_PARAMS_INIT;
 	tilert_ptr *const buffers[] = { &p.q, &p.k, &p.v, &p.g, &p.beta, &p.o };
-	p.batch = p.heads = 1;
+	p.qk_heads = p.value_heads = 1;
 	p.tokens = TOKENS;
 	double begin = bench_now_ms();
 	CHECK_KERN(tilekern_kda_open(b->device, &kda));

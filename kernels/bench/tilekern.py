@@ -9,7 +9,7 @@ import torch
 
 F32, BF16, F16, I32, I64 = 13, 11, 10, 4, 5
 DTYPE = {torch.float32: F32, torch.bfloat16: BF16, torch.float16: F16, torch.int32: I32, torch.int64: I64}
-L2NORM, RAW_GATE, SIGMOID_BETA, TWICE_BETA = 1, 2, 4, 8
+L2NORM, RAW_GATE, SIGMOID_BETA, TWICE_BETA, BOUNDED_GATE = 1, 2, 4, 8, 16
 
 
 class Strides(C.Structure):
@@ -31,10 +31,12 @@ class GdnParams(C.Structure):
 class KdaParams(C.Structure):
     _fields_ = (
         [("size", C.c_size_t)]
-        + [(n, C.c_int64) for n in "batch tokens heads key_dim value_dim".split()]
-        + [("gate_dtype", C.c_int), ("scale", C.c_float)]
-        + [(n, C.c_uint64) for n in "q k v g beta initial_state o final_state workspace".split()]
-        + [("workspace_bytes", C.c_size_t)]
+        + [(n, C.c_int64) for n in "batch tokens sequences qk_heads value_heads key_dim value_dim".split()]
+        + [(n, C.c_int) for n in "dtype gate_dtype beta_dtype state_dtype seqlens_dtype state_v_first".split()]
+        + [("options", C.c_uint), ("scale", C.c_float), ("lower_bound", C.c_float)]
+        + [(n, C.c_uint64) for n in "q k v g beta a_log dt_bias cu_seqlens initial_state o final_state".split()]
+        + [(n + "_strides", Strides) for n in "q k v o g beta".split()]
+        + [("workspace", C.c_uint64), ("workspace_bytes", C.c_size_t)]
     )
 
 
@@ -93,9 +95,15 @@ class Library:
             p.sequences, p.seqlens_dtype = len(cu_seqlens) - 1, DTYPE[cu_seqlens.dtype]
         return self.prepare("gdn", p, (q, k, v, g, beta, o, cu_seqlens, initial_state, final_state, a_log, dt_bias))
 
-    def kda(self, q, k, v, g, beta, o, initial_state=None, final_state=None):
+    def kda(self, q, k, v, g, beta, o, cu_seqlens=None, initial_state=None, final_state=None, options=0, a_log=None, dt_bias=None, scale=0.0,
+            lower_bound=-5.0):
         B, T, H, K = q.shape
-        p = KdaParams(size=C.sizeof(KdaParams), batch=B, tokens=T, heads=H, key_dim=K, value_dim=v.shape[3], gate_dtype=DTYPE[g.dtype],
-                      q=pointer(q), k=pointer(k), v=pointer(v), g=pointer(g), beta=pointer(beta), initial_state=pointer(initial_state),
-                      o=pointer(o), final_state=pointer(final_state))
-        return self.prepare("kda", p, (q, k, v, g, beta, o, initial_state, final_state))
+        HV, V = v.shape[2:]
+        p = KdaParams(size=C.sizeof(KdaParams), batch=B, tokens=T, qk_heads=H, value_heads=HV, key_dim=K, value_dim=V, dtype=DTYPE[q.dtype],
+                      gate_dtype=DTYPE[g.dtype], beta_dtype=DTYPE[beta.dtype], state_dtype=F32, seqlens_dtype=I32, options=options, scale=scale,
+                      lower_bound=lower_bound, q=pointer(q), k=pointer(k), v=pointer(v), g=pointer(g), beta=pointer(beta), a_log=pointer(a_log),
+                      dt_bias=pointer(dt_bias), cu_seqlens=pointer(cu_seqlens), initial_state=pointer(initial_state), o=pointer(o),
+                      final_state=pointer(final_state))
+        if cu_seqlens is not None:
+            p.sequences, p.seqlens_dtype = len(cu_seqlens) - 1, DTYPE[cu_seqlens.dtype]
+        return self.prepare("kda", p, (q, k, v, g, beta, o, cu_seqlens, initial_state, final_state, a_log, dt_bias))

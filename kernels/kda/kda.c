@@ -1,19 +1,21 @@
-/* kda.c - what the KDA forward has of its own: which calls are served, and the kernels that make one: kda_k1 (per chunk, parallel) writes records
- * and tiles into the workspace, kda_k2 (per sequence and head) carries the state over the chunks. */
+/* kda.c - what the KDA forward has of its own: which calls are served, and the kernel that makes one. */
 #include <tilekern/kda.h>
 
 #include <math.h>
 #include <stddef.h>
 
 #include "../launch/error.h"
-#include "../launch/operator.h"
+#include "../launch/sequences.h"
+#include "../launch/states.h"
 #include "modules.h" /* generated: the modules as arrays */
 
-enum { DIM = 128, CHUNK = 64, RECORD_BYTES = 12800, TILE_BYTES = CHUNK * DIM * 2 };
+enum { MAX_KEYS = 128, MAX_VALUES = 256, BLOCK = 128 /* columns of V of an item */ };
 
-enum { k1, k2 };
-enum { none, f32, bf16 };
-enum { any };
+/* ---- Variants ------------------------------------------------------------------------------------------------- */
+
+enum { forward };
+enum { bf16, f16 };
+enum { same, f32 };
 
 static const Variant variants[] = {
 #define VARIANT(kernel, type, keys, form, ...) { { kernel, type, keys, form }, "kda_" #kernel, tilekern_kda_##kernel##_##type##_##keys##_##form, \
@@ -22,126 +24,164 @@ static const Variant variants[] = {
 #undef VARIANT
 };
 
-/* ---- Checks ----------------------------------------------------------------------- */
+/* ---- Checks --------------------------------------------------------------------------------------------------- */
 
-static int64_t chunks(const tilekern_kda_params *p)
-{
-	return p->batch * (p->tokens / CHUNK + (p->tokens % CHUNK != 0)) * p->heads;
-}
-
-static size_t record_bytes(const tilekern_kda_params *p)
-{
-	return ((size_t)chunks(p) * RECORD_BYTES + 255) / 256 * 256;
-}
+static States states(const tilekern_kda_params *p) { return STATES_OF(p, sequences_count(SEQUENCES_OF(p))); }
 
 static size_t workspace(const void *p, int sm_count)
 {
+	(void)p;
 	(void)sm_count;
-	return record_bytes(p) + (size_t)chunks(p) * 3 * TILE_BYTES;
+	return 0;
 }
 
 static bool idle(const void *params)
 {
 	const tilekern_kda_params *p = params;
-	return p->batch == 0 || p->heads == 0;
+	return sequences_count(SEQUENCES_OF(p)) == 0 || p->value_heads == 0;
 }
 
 static tilert_status extents(const char *who, const void *params)
 {
 	const tilekern_kda_params *p = params;
-	const CheckExtent extents[] = { { "batch", p->batch, 0, INT32_MAX }, { "tokens", p->tokens, 0, INT32_MAX }, { "heads", p->heads, 0, INT32_MAX } };
+	const CheckExtent extents[] = {
+		{ "qk_heads", p->qk_heads, p->value_heads > 0, INT32_MAX }, { "value_heads", p->value_heads, 0, INT32_MAX },
+		{ "key_dim", p->key_dim, 8, MAX_KEYS }, { "value_dim", p->value_dim, 8, MAX_VALUES },
+	};
 	tilert_status s = check_extents(who, extents, sizeof extents / sizeof extents[0]);
 	if (s != TILERT_OK)
 		return s;
-	if (p->key_dim != DIM)
-		return launch_fail(TILERT_EINVAL, "%s: key_dim is %lld; only %d is served", who, (long long)p->key_dim, DIM);
-	if (p->value_dim != DIM)
-		return launch_fail(TILERT_EINVAL, "%s: value_dim is %lld; only %d is served", who, (long long)p->value_dim, DIM);
-	/* Chunks are numbered in 32 bits, and the grid's x axis has 2^31 - 1 blocks. */
-	int64_t per_sequence = (p->tokens / CHUNK + 1) * p->heads;
-	if (p->heads > 0 && p->batch > 0 && (per_sequence > INT32_MAX || p->batch > INT32_MAX / per_sequence))
-		return launch_fail(TILERT_EINVAL, "%s: batch x tokens / %d x heads is %lld x %lld x %lld chunks, more than %d", who, CHUNK, (long long)p->batch,
-			(long long)(p->tokens / CHUNK + 1), (long long)p->heads, INT32_MAX);
+	if (p->key_dim % 8 != 0 || p->value_dim % 8 != 0)
+		return launch_fail(TILERT_EINVAL, "%s: key_dim x value_dim is %lld x %lld, not multiples of 8", who, (long long)p->key_dim,
+			(long long)p->value_dim);
+	if (p->value_heads > 0 && p->value_heads % p->qk_heads != 0)
+		return launch_fail(TILERT_EINVAL, "%s: value_heads is %lld, not a multiple of qk_heads, %lld", who, (long long)p->value_heads,
+			(long long)p->qk_heads);
+	return sequences_check(who, SEQUENCES_OF(p), p->value_heads, (p->value_dim + BLOCK - 1) / BLOCK);
+}
+
+static tilert_status check_options(const char *who, const tilekern_kda_params *p)
+{
+	static const struct { unsigned option, needs; const char *text; } pairs[] = {
+		{ TILEKERN_TWICE_BETA, TILEKERN_SIGMOID_BETA, "TWICE_BETA without SIGMOID_BETA" },
+		{ TILEKERN_BOUNDED_GATE, TILEKERN_RAW_GATE, "BOUNDED_GATE without RAW_GATE" },
+	};
+	const unsigned all = TILEKERN_L2NORM | TILEKERN_RAW_GATE | TILEKERN_SIGMOID_BETA | TILEKERN_TWICE_BETA | TILEKERN_BOUNDED_GATE;
+	if ((p->options & ~all) != 0)
+		return launch_fail(TILERT_EINVAL, "%s: options is 0x%x, not within 0x%x", who, p->options, all);
+	for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+		if ((p->options & pairs[i].option) != 0 && (p->options & pairs[i].needs) == 0)
+			return launch_fail(TILERT_EINVAL, "%s: options has %s", who, pairs[i].text);
+	}
+	if ((p->options & TILEKERN_BOUNDED_GATE) != 0 && !(p->lower_bound >= -5 && p->lower_bound < 0))
+		return launch_fail(TILERT_EINVAL, "%s: lower_bound is %g, not in [-5, 0)", who, (double)p->lower_bound);
+	if (!isfinite(p->scale))
+		return launch_fail(TILERT_EINVAL, "%s: scale is %g", who, (double)p->scale);
 	return TILERT_OK;
 }
 
+enum { Q, K, V, O, G, BETA, ROWS };
+
+static void list_rows(const tilekern_kda_params *p, Rows r[ROWS])
+{
+	const int64_t b = p->batch, t = p->tokens, h = p->qk_heads, hv = p->value_heads;
+	r[Q] = (Rows){ "q", p->q, p->dtype, b, t, h, p->key_dim, p->q_strides, 8, false };
+	r[K] = (Rows){ "k", p->k, p->dtype, b, t, h, p->key_dim, p->k_strides, 8, false };
+	r[V] = (Rows){ "v", p->v, p->dtype, b, t, hv, p->value_dim, p->v_strides, 8, false };
+	r[O] = (Rows){ "o", p->o, p->dtype, b, t, hv, p->value_dim, p->o_strides, 8, true };
+	r[G] = (Rows){ "g", p->g, p->gate_dtype, b, t, hv, p->key_dim, p->g_strides, p->gate_dtype == TILERT_F32 ? 4 : 8, false };
+	r[BETA] = (Rows){ "beta", p->beta, p->beta_dtype, b, t, hv, 1, p->beta_strides, 1, false };
+}
+
+/* Loads run ahead of stores: what is written overlaps nothing. */
 static tilert_status check_regions(const char *who, const tilekern_kda_params *p)
 {
-	const int64_t rows = p->batch * p->tokens * p->heads, state = p->batch * p->heads * DIM * DIM * 4;
-	const Region r[] = {
-		{ "q", p->q, rows * DIM * 2, 0, 0, false }, { "k", p->k, rows * DIM * 2, 0, 0, false }, { "v", p->v, rows * DIM * 2, 0, 0, false },
-		{ "g", p->g, rows * DIM * (int64_t)tilert_dtype_size(p->gate_dtype), 0, 0, false }, { "beta", p->beta, rows * 4, 0, 0, false },
-		{ "o", p->o, rows * DIM * 2, 0, 0, true }, { "initial_state", p->initial_state, state, 0, 0, false },
-		{ "final_state", p->final_state, state, 0, 0, true },
-		{ "workspace", p->workspace, p->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true },
+	enum { OWN = 4 };
+	Rows rows[ROWS];
+	const States st = states(p);
+	const int64_t heads = p->value_heads * 4;
+	Region r[OWN + ROWS + STATES_REGIONS] = {
+		{ "workspace", p->workspace, p->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true }, { "a_log", p->a_log, heads, 0, 0, false },
+		{ "dt_bias", p->dt_bias, heads * p->key_dim, 0, 0, false }, sequences_region(SEQUENCES_OF(p)),
 	};
+	list_rows(p, rows);
+	for (int i = 0; i < ROWS; i++)
+		r[OWN + i] = rows_region(&rows[i]);
+	states_regions(&st, r + OWN + ROWS);
 	return check_apart(who, r, sizeof r / sizeof r[0]);
+}
+
+static tilert_status check_addresses(const char *who, const tilekern_kda_params *p)
+{
+	enum { OWN = 10 };
+	const bool tokens = p->tokens > 0;
+	const States st = states(p);
+	CheckPointer pointers[OWN + STATES_POINTERS] = {
+		{ "q", p->q, 16, tokens }, { "k", p->k, 16, tokens }, { "v", p->v, 16, tokens }, { "g", p->g, 16, tokens },
+		{ "beta", p->beta, (unsigned)tilert_dtype_size(p->beta_dtype), tokens }, { "o", p->o, 16, tokens }, { "a_log", p->a_log, 4, false },
+		{ "dt_bias", p->dt_bias, 4, false }, { "workspace", p->workspace, 256, false }, sequences_pointer(SEQUENCES_OF(p)),
+	};
+	states_pointers(&st, pointers + OWN);
+	return check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
 }
 
 /* Everything but what tilert_prepare checks. */
 static tilert_status check(const char *who, const void *params)
 {
 	const tilekern_kda_params *p = params;
-	const CheckDtype gate = { "gate_dtype", p->gate_dtype, 2, { TILERT_F32, TILERT_BF16 } };
-	const CheckPointer pointers[] = {
-		{ "q", p->q, 16, p->tokens > 0 }, { "k", p->k, 16, p->tokens > 0 }, { "v", p->v, 16, p->tokens > 0 },
-		{ "g", p->g, 16, p->tokens > 0 }, { "beta", p->beta, 4, p->tokens > 0 }, { "o", p->o, 16, p->tokens > 0 },
-		{ "initial_state", p->initial_state, 16, false }, { "final_state", p->final_state, 16, false },
-		{ "workspace", p->workspace, 256, p->tokens > 0 },
+	const States st = states(p);
+	const CheckDtype dtypes[] = {
+		{ "dtype", p->dtype, 2, { TILERT_BF16, TILERT_F16 } }, { "gate_dtype", p->gate_dtype, 2, { TILERT_F32, p->dtype } },
+		{ "beta_dtype", p->beta_dtype, 2, { TILERT_F32, p->dtype } }, states_dtype(&st), sequences_dtype(SEQUENCES_OF(p)),
 	};
-	if (idle(p))
-		return TILERT_OK;
-	tilert_status s = check_dtypes(who, &gate, 1);
-	if (s == TILERT_OK && !isfinite(p->scale))
-		s = launch_fail(TILERT_EINVAL, "%s: scale is %g", who, (double)p->scale);
+	Rows rows[ROWS];
+	list_rows(p, rows);
+	tilert_status s = check_dtypes(who, dtypes, sizeof dtypes / sizeof dtypes[0]);
 	if (s == TILERT_OK)
-		s = check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
+		s = check_options(who, p);
+	if (s != TILERT_OK || idle(p))
+		return s;
+	s = check_addresses(who, p);
+	if (s == TILERT_OK)
+		s = check_strides(who, rows, ROWS);
 	return s == TILERT_OK ? check_regions(who, p) : s;
 }
 
-/* ---- Calls ---------------------------------------------------------------------- */
+/* ---- Calls ---------------------------------------------------------------------------------------------------- */
 
 static Args all_arguments(const tilekern_kda_params *p)
 {
-	const int64_t vectors[] = { p->batch, p->tokens, p->heads, DIM }, states[] = { p->batch, p->heads, DIM, DIM };
-	const int64_t records[] = { chunks(p), RECORD_BYTES }, tiles[] = { chunks(p), 2, CHUNK, DIM }, last_tiles[] = { chunks(p), CHUNK, DIM };
+	const int64_t bias[] = { p->value_heads, p->key_dim };
+	const States st = states(p);
+	Rows rows[ROWS];
 	Args a = { .n = 0 };
-	args_tensor(&a, "q", p->q, TILERT_BF16, 4, vectors, NULL);
-	args_tensor(&a, "k", p->k, TILERT_BF16, 4, vectors, NULL);
-	args_tensor(&a, "v", p->v, TILERT_BF16, 4, vectors, NULL);
-	args_tensor(&a, p->gate_dtype == TILERT_F32 ? "g" : "g16", p->g, p->gate_dtype, 4, vectors, NULL);
-	args_tensor(&a, "beta", p->beta, TILERT_F32, 3, vectors, NULL);
-	args_tensor(&a, "o", p->o, TILERT_BF16, 4, vectors, NULL);
-	args_tensor(&a, "h0", p->initial_state, TILERT_F32, 4, states, NULL);
-	args_tensor(&a, "ht", p->final_state, TILERT_F32, 4, states, NULL);
-	args_tensor(&a, "rec", p->workspace, TILERT_U8, 2, records, NULL);
-	args_tensor(&a, "x", p->workspace + record_bytes(p), TILERT_BF16, 4, tiles, NULL);
-	args_tensor(&a, "km", p->workspace + record_bytes(p) + (size_t)chunks(p) * 2 * TILE_BYTES, TILERT_F16, 3, last_tiles, NULL);
-	args_float(&a, "scale", p->scale != 0 ? (double)p->scale : 1 / sqrt(DIM));
+	list_rows(p, rows);
+	args_rows(&a, &rows[Q], "q", "q0");
+	args_rows(&a, &rows[K], "k", "k0");
+	args_rows(&a, &rows[V], "v", "v0");
+	args_rows(&a, &rows[O], "o", "o0");
+	args_rows(&a, &rows[G], "g", "g0");
+	args_rows(&a, &rows[BETA], p->beta_dtype == TILERT_F32 ? "beta" : "beta16", "b0");
+	args_tensor(&a, "a_log", p->a_log, TILERT_F32, 1, bias, NULL);
+	args_tensor(&a, "dt_bias", p->dt_bias, TILERT_F32, 2, bias, NULL);
+	sequences_arguments(&a, SEQUENCES_OF(p));
+	states_arguments(&a, &st);
+	args_integer(&a, "options", p->options);
+	args_float(&a, "bound", (double)p->lower_bound);
+	args_float(&a, "scale", p->scale != 0 ? (double)p->scale : 1 / sqrt((double)p->key_dim));
 	return a;
-}
-
-/* No tokens: the final state is the initial one. */
-static tilert_status state_only(Queue *q, const tilekern_kda_params *p)
-{
-	if (!p->final_state)
-		return TILERT_OK;
-	const int64_t rows[] = { p->batch * p->heads * (DIM * DIM * 4 / 128), 32 };
-	Args a = { .n = 0 };
-	args_tensor(&a, "ht", p->final_state, TILERT_U32, 2, rows, NULL);
-	args_tensor(&a, "h0", p->initial_state, TILERT_U32, 2, rows, NULL);
-	return queue_shared(q, p->initial_state ? COPY_STATE : CLEAR_STATE, &a);
 }
 
 static tilert_status queue(Queue *q, const void *params, int sm_count)
 {
 	const tilekern_kda_params *p = params;
 	(void)sm_count;
-	if (p->tokens == 0)
-		return state_only(q, p);
+	if (p->tokens == 0) {
+		const States st = states(p);
+		return states_only(q, &st);
+	}
 	const Args a = all_arguments(p);
-	tilert_status s = queue_kernel(q, (int[AXES]){ k1, p->gate_dtype == TILERT_F32 ? f32 : bf16, DIM, any }, &a);
-	return s == TILERT_OK ? queue_kernel(q, (int[AXES]){ k2, none, DIM, any }, &a) : s;
+	return queue_kernel(q, (int[AXES]){ forward, p->dtype == TILERT_F16 ? f16 : bf16, MAX_KEYS, p->gate_dtype == TILERT_F32 ? f32 : same }, &a);
 }
 
 static const tilekern_kda_params defaults = TILEKERN_KDA_PARAMS_INIT;

@@ -39,7 +39,8 @@ typedef enum tilekern_options {
 	TILEKERN_L2NORM = 1,       /**< q and k are divided by sqrt(sum of squares + 1e-6), per token and head */
 	TILEKERN_RAW_GATE = 2,     /**< the log decay is -exp(a_log) softplus(g + dt_bias) */
 	TILEKERN_SIGMOID_BETA = 4, /**< beta is sigmoid(beta) */
-	TILEKERN_TWICE_BETA = 8    /**< with SIGMOID_BETA: 2 sigmoid(beta), which allows negative eigenvalues */
+	TILEKERN_TWICE_BETA = 8,   /**< with SIGMOID_BETA: 2 sigmoid(beta), which allows negative eigenvalues */
+	TILEKERN_BOUNDED_GATE = 16 /**< with RAW_GATE, KDA: the log decay is lower_bound sigmoid(exp(a_log) (g + dt_bias)) */
 } tilekern_options;
 
 /** How a long sequence of few heads is spread over the GPU. */

@@ -4,14 +4,14 @@
  *     tilekern_kda_open(device, &kda);
  *     tilekern_kda_params p;
  *     tilekern_kda_params_init(&p);
- *     p.batch = 1; p.tokens = 8192; p.heads = 96;
+ *     p.batch = 1; p.tokens = 8192; p.qk_heads = 32; p.value_heads = 32;
  *     p.q = q; p.k = k; p.v = v; p.g = g; p.beta = beta; p.o = o;
  *     tilekern_kda_workspace_bytes(kda, &p, &p.workspace_bytes);
  *     tilert_alloc(device, p.workspace_bytes, &p.workspace);
  *     tilekern_kda_forward(kda, &p, stream);
  *
- * What is computed, for each sequence and head, with the state S of 128 x 128
- * (rows: keys, columns: values) and token by token:
+ * For each sequence and value head h, with q and k of head h / (value_heads / qk_heads) and the state S of key_dim x value_dim,
+ * token by token:
  *
  *     S <- diag(exp(g_t)) S;   S <- S + beta_t k_t (v_t - S^T k_t)^T;   o_t = scale S^T q_t
  *
@@ -35,33 +35,47 @@ TILERT_API tilert_status tilekern_kda_open(tilert_device *d, tilekern_kda **out)
 TILERT_API void tilekern_kda_close(tilekern_kda *kda);
 
 /**
- * The arguments.  Tensors are contiguous and start at multiples of 16 bytes.  What is written - o, final_state, workspace - must not
- * overlap anything else of the call.
+ * The arguments.  Tensors are contiguous unless they have strides.  What is written - o, final_state, workspace - must not overlap anything
+ * else of the call.
  *
- * q and k are used as they are: normalise their rows (a norm above 1 makes the inverse within a chunk inaccurate).
- * v - S^T k, the values that the state is corrected by and scale q k are operands in fp16: below 65504 (beyond, the results
- * of that sequence and head are infinite or NaN), and accurate for v of 1e-4 RMS or more.
+ * Gates may be any finite numbers up to 0.  Products within a chunk are fp16: k, v - S^T k, u and scale q.k must stay below 65504, and v
+ * should not be much below 1e-4 (kernels/kda/README.md, Domain).  Without L2NORM keys should have norms of at most 1.
  */
 typedef struct tilekern_kda_params {
-	size_t size;                 /**< of this struct; set by tilekern_kda_params_init */
-	int64_t batch, tokens, heads;
-	int64_t key_dim, value_dim;  /**< 128 */
-	tilert_dtype gate_dtype;     /**< TILERT_F32 or TILERT_BF16 */
-	float scale;                 /**< 0: key_dim^-0.5 */
-	tilert_ptr q, k, v;          /**< bf16 [batch][tokens][heads][128] */
-	tilert_ptr g;                /**< gate_dtype [batch][tokens][heads][128]: natural logarithms of the decays, in [-5, 0];
-	                                  *   below -5.4 they are read as -5.4 */
-	tilert_ptr beta;             /**< f32 [batch][tokens][heads], in [0, 1] */
-	tilert_ptr initial_state;    /**< f32 [batch][heads][128][128]; 0: zeros */
-	tilert_ptr o;                /**< bf16 [batch][tokens][heads][128], written */
-	tilert_ptr final_state;      /**< f32 [batch][heads][128][128], written; 0: not wanted */
-	tilert_ptr workspace;        /**< at a multiple of 256; in use until the work queued has finished */
+	size_t size;                       /**< of this struct; set by tilekern_kda_params_init */
+	int64_t batch, tokens;             /**< rows of the tensors and tokens of a row */
+	int64_t sequences;                 /**< with cu_seqlens: how many there are; else each row is one */
+	int64_t qk_heads, value_heads;     /**< value_heads is a multiple of qk_heads */
+	int64_t key_dim, value_dim;        /**< multiples of 8, at most 128 and 256 */
+	tilert_dtype dtype;                /**< of q, k, v, o: TILERT_BF16 or TILERT_F16 */
+	tilert_dtype gate_dtype, beta_dtype; /**< TILERT_F32 or dtype */
+	tilert_dtype state_dtype;          /**< of initial_state and final_state: TILERT_F32 or TILERT_BF16 */
+	tilert_dtype seqlens_dtype;        /**< TILERT_I32 or TILERT_I64 */
+	int state_v_first;                 /**< states are [value_dim][key_dim] instead of [key_dim][value_dim] */
+	unsigned options;                  /**< tilekern_options */
+	float scale;                       /**< 0: key_dim^-0.5 */
+	float lower_bound;                 /**< with BOUNDED_GATE: in [-5, 0) */
+	tilert_ptr q, k;                   /**< [batch][tokens][qk_heads][key_dim], at multiples of 16 bytes */
+	tilert_ptr v;                      /**< [batch][tokens][value_heads][value_dim], at a multiple of 16 bytes */
+	/** [batch][tokens][value_heads][key_dim], at a multiple of 16 bytes: natural logarithms of the decays, or the raw gate. */
+	tilert_ptr g;
+	tilert_ptr beta;                   /**< [batch][tokens][value_heads] */
+	tilert_ptr a_log, dt_bias;         /**< f32 [value_heads] and [value_heads][key_dim], with RAW_GATE; 0: zeros */
+	/** 0, or [sequences + 1] token offsets on the device, ascending from 0; batch is 1 and `tokens` the capacity: the last offset may
+	 *  be less (nothing is read or written after it).  Other offsets give wrong numbers, but touch no other memory.  They are read when the kernels run: a captured launch may be replayed with others. */
+	tilert_ptr cu_seqlens;
+	tilert_ptr initial_state;          /**< state_dtype [sequences][value_heads][key_dim][value_dim], at a multiple of 16; 0: zeros */
+	tilert_ptr o;                      /**< [batch][tokens][value_heads][value_dim], written; at a multiple of 16 bytes */
+	tilert_ptr final_state;            /**< as initial_state, written; 0: not wanted */
+	tilekern_strides q_strides, k_strides, v_strides, o_strides, g_strides, beta_strides; /**< all but beta: multiples of 16 bytes */
+	tilert_ptr workspace;              /**< at a multiple of 256; in use until the work queued has finished */
 	size_t workspace_bytes;
 } tilekern_kda_params;
 
-#define TILEKERN_KDA_PARAMS_INIT { sizeof(tilekern_kda_params), 0, 0, 0, 128, 128, TILERT_F32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define TILEKERN_KDA_PARAMS_INIT { sizeof(tilekern_kda_params), 1, 0, 0, 0, 0, 128, 128, TILERT_BF16, TILERT_F32, TILERT_F32, TILERT_F32, \
+	TILERT_I32, 0, 0, 0, -5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }, 0, 0 }
 
-/** Defaults. */
+/** Defaults: contiguous bf16 tensors of 128 channels, f32 gates and states, no options, a lower bound of -5; addresses 0. */
 static inline void tilekern_kda_params_init(tilekern_kda_params *p)
 {
 	const tilekern_kda_params init = TILEKERN_KDA_PARAMS_INIT;

@@ -1,204 +1,188 @@
+/* kda.c - the KDA forward against its recurrence, over everything that tilekern/kda.h allows. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tilekern/kda.h>
 
-#include "tests/check/accuracy.h"
-#include "tests/check/kda_input.h"
-#include "tests/numeric/kernels/numeric.h"
+#include "tests/check/random.h"
+#include "tests/numeric/kernels/kda_run.h"
 
-#define KDA_OK(call) numeric_ok((call), tilekern_last_error(), #call, __FILE__, __LINE__)
+enum { RAW = TILEKERN_RAW_GATE, BOUND = TILEKERN_RAW_GATE | TILEKERN_BOUNDED_GATE, NORM = TILEKERN_L2NORM, SIGMOID = TILEKERN_SIGMOID_BETA,
+	TWICE = TILEKERN_SIGMOID_BETA | TILEKERN_TWICE_BETA };
 
-typedef struct Case {
-	KdaInputSpec input;
-	bool with_final;
-	double allowed; /* RMS ratio; 0: the contract's */
-} Case;
+/* ---- kinds of tests ---- */
 
-/* A call with its buffers. */
-typedef struct Run {
-	KdaInput in;
-	tilekern_kda *kda;
-	tilekern_kda_params p;
-	Buffer q, k, v, g, beta, h0, o, ht, workspace;
-} Run;
-
-static size_t vectors(const KdaInput *in) { return (size_t)(in->batch * in->tokens * in->heads); }
-static size_t state_elements(const KdaInput *in) { return (size_t)(in->batch * in->heads) * KDA_DIM * KDA_DIM; }
-
-static Run prepare_run(const Case *c)
+static void run_forward(const void *row)
 {
-	Run r = { .p = TILEKERN_KDA_PARAMS_INIT };
-	assert_true(kda_input_make(&r.in, &c->input));
-	size_t n = vectors(&r.in) * KDA_DIM;
-	r.q = buffer_of(r.in.q16, n * 2);
-	r.k = buffer_of(r.in.k16, n * 2);
-	r.v = buffer_of(r.in.v16, n * 2);
-	r.g = c->input.gate_bf16 ? buffer_of(r.in.gates16, n * 2) : buffer_of(r.in.g, n * 4);
-	r.beta = buffer_of(r.in.beta, vectors(&r.in) * 4);
-	if (r.in.initial)
-		r.h0 = buffer_of(r.in.initial, state_elements(&r.in) * 4);
-	r.o = buffer_poisoned(n * 2);
-	if (c->with_final)
-		r.ht = buffer_poisoned(state_elements(&r.in) * 4);
-	r.p.batch = r.in.batch;
-	r.p.tokens = r.in.tokens;
-	r.p.heads = r.in.heads;
-	r.p.gate_dtype = c->input.gate_bf16 ? TILERT_BF16 : TILERT_F32;
-	KDA_OK(tilekern_kda_open(numeric_device(), &r.kda));
-	KDA_OK(tilekern_kda_workspace_bytes(r.kda, &r.p, &r.p.workspace_bytes));
-	r.workspace = buffer_poisoned(r.p.workspace_bytes);
-	r.p.q = r.q.p;
-	r.p.k = r.k.p;
-	r.p.v = r.v.p;
-	r.p.g = r.g.p;
-	r.p.beta = r.beta.p;
-	r.p.initial_state = r.h0.p;
-	r.p.o = r.o.p;
-	r.p.final_state = r.ht.p;
-	r.p.workspace = r.workspace.p;
-	return r;
-}
-
-static void finish_run(Run *r)
-{
-	const Buffer all[] = { r->q, r->k, r->v, r->g, r->beta, r->h0, r->o, r->ht, r->workspace };
-	tilekern_kda_close(r->kda);
-	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-		buffer_free(all[i]);
-	kda_input_free(&r->in);
-}
-
-static void forward(Run *r)
-{
-	KDA_OK(tilekern_kda_forward(r->kda, &r->p, NULL));
-	OK(tilert_stream_sync(numeric_device(), NULL));
-	free(buffer_take(r->workspace)); /* looks at the guard */
-}
-
-/* The contract (maths.md 4): an RMS ratio of .005 over everything, three times that for a chunk.  With a token or two everything hangs
- * on one rounded dot product of q and k. */
-static void expect_accurate(const char *what, Accuracy a, const Case *c)
-{
-	double overall = c->allowed > 0 ? c->allowed : c->input.tokens < 16 ? 0.02 : 0.005, chunk = 3 * overall;
-	char text[256];
-	if (a.not_finite || !(a.rms_ratio < overall) || !(a.worst_ratio < chunk))
-		fail_msg("%s: %s; allowed are %g and %g", what, accuracy_text(&a, text, sizeof text), overall, chunk);
-}
-
-static void run_forward(const void *spec)
-{
-	const Case *c = spec;
-	Run r = prepare_run(c);
-	const KdaInput *in = &r.in;
-	double *o = memory(vectors(in) * KDA_DIM * 8), *state = memory(state_elements(in) * 8);
-
-	forward(&r);
-	KdaReference ref = kda_input_reference(in);
-	kda_reference(&ref, o, state);
-	uint16_t *got = buffer_take(r.o);
-	expect_accurate("o", accuracy_of_bf16(o, got, (AccuracyShape){ in->batch, in->tokens, in->heads, KDA_DIM, KDA_CHUNK }), c);
-	if (c->with_final) {
-		float *ht = buffer_take(r.ht);
-		AccuracyShape shape = { in->batch, 1, in->heads, KDA_DIM * KDA_DIM, 1 };
-		expect_accurate("final state", accuracy_of_floats(state, ht, shape), c);
-		free(ht);
-	}
-	free(got);
-	free(o);
-	free(state);
-	finish_run(&r);
+	KdaRun *r = kda_run_make(row);
+	kda_run_forward(r);
+	kda_run_check(r);
+	kda_run_free(r);
 }
 
 /* A second run, on the CPU device under another schedule, gives the same bits; so does the two-step interface. */
-static void run_repeatable(const void *spec)
+static void run_repeatable(const void *row)
 {
-	Run r = prepare_run(spec);
+	KdaRun *r = kda_run_make(row);
 	tilekern_kda_call *call;
 
-	forward(&r);
-	void *o = buffer_take(r.o), *ht = buffer_take(r.ht);
-	buffer_poison(r.o);
-	buffer_poison(r.ht);
-	buffer_poison(r.workspace);
+	kda_run_forward(r);
+	void *o = buffer_take(r->o.buffer), *ht = buffer_take(r->ht);
+	kda_run_poison(r);
 	if (numeric_on_cpu())
 		OK(tilert_cpu_configure(numeric_device(), 12345, 0));
-	KDA_OK(tilekern_kda_prepare(r.kda, &r.p, &call));
+	KDA_OK(tilekern_kda_prepare(r->kda, &r->p, &call));
 	KDA_OK(tilekern_kda_launch(call, NULL));
 	OK(tilert_stream_sync(numeric_device(), NULL));
 	tilekern_kda_call_destroy(call);
-	if (numeric_on_cpu())
-		OK(tilert_cpu_configure(numeric_device(), 1, 0));
-	void *o2 = buffer_take(r.o), *ht2 = buffer_take(r.ht);
-	assert_memory_equal(o, o2, r.o.bytes);
-	assert_memory_equal(ht, ht2, r.ht.bytes);
+	void *o2 = buffer_take(r->o.buffer), *ht2 = buffer_take(r->ht);
+	assert_memory_equal(o, o2, r->o.buffer.bytes);
+	assert_memory_equal(ht, ht2, r->ht.bytes);
 	free(o);
 	free(o2);
 	free(ht);
 	free(ht2);
-	finish_run(&r);
+	kda_run_free(r);
 }
 
-/* A sequence cut in two, the final state of the first half the initial one of the second, gives what the whole gives. */
-static void run_continued(const void *spec)
+static void expect_same(const char *what, const float *x, const float *y, int64_t n)
 {
-	const Case *c = spec;
-	Run r = prepare_run(c);
-	KdaInput *in = &r.in;
-	int64_t row = in->heads * KDA_DIM, half = in->tokens / 2;
-	AccuracyShape shape = { 1, in->tokens, in->heads, KDA_DIM, KDA_CHUNK };
-	double *o = memory(vectors(in) * KDA_DIM * 8), *state = memory(state_elements(in) * 8);
-	tilekern_kda_params whole = r.p;
-
-	assert_int_equal(in->batch, 1);
-	r.p.tokens = half;
-	forward(&r);
-	r.p = whole;
-	r.p.tokens = in->tokens - half;
-	r.p.q += (tilert_ptr)(half * row * 2);
-	r.p.k += (tilert_ptr)(half * row * 2);
-	r.p.v += (tilert_ptr)(half * row * 2);
-	r.p.o += (tilert_ptr)(half * row * 2);
-	r.p.g += (tilert_ptr)(half * row * (c->input.gate_bf16 ? 2 : 4));
-	r.p.beta += (tilert_ptr)(half * in->heads * 4);
-	r.p.initial_state = whole.final_state;
-	Buffer last = buffer_poisoned(state_elements(in) * 4);
-	r.p.final_state = last.p;
-	forward(&r);
-
-	KdaReference ref = kda_input_reference(in);
-	kda_reference(&ref, o, state);
-	uint16_t *got = buffer_take(r.o);
-	float *ht = buffer_take(last);
-	expect_accurate("o", accuracy_of_bf16(o, got, shape), c);
-	expect_accurate("final state", accuracy_of_floats(state, ht, (AccuracyShape){ 1, 1, in->heads, KDA_DIM * KDA_DIM, 1 }), c);
-	free(got);
-	free(ht);
-	free(o);
-	free(state);
-	buffer_free(last);
-	finish_run(&r);
-}
-
-static void run_without_tokens(const void *spec)
-{
-	Run r = prepare_run(spec);
-	forward(&r);
-	float *ht = buffer_take(r.ht);
-	for (size_t i = 0; i < state_elements(&r.in); i++) {
-		float expected = r.in.initial ? r.in.initial[i] : 0;
-		if (!(ht[i] == expected))
-			fail_msg("element %zu of the final state is %g, not %g", i, (double)ht[i], (double)expected);
+	for (int64_t i = 0; i < n; i++) {
+		if (memcmp(x + i, y + i, sizeof *x) != 0)
+			fail_msg("%s: element %lld is %.9g and %.9g", what, (long long)i, (double)x[i], (double)y[i]);
 	}
-	free(ht);
-	finish_run(&r);
 }
+
+/* Tokens from `cut` on times `factor`, on the device. */
+static void change(KdaRun *r, KdaTensor *t, tilert_ptr *p, int64_t cut, double factor)
+{
+	int64_t per = t->heads * t->width;
+	for (int64_t e = cut * per; e < r->row.tokens * per; e++)
+		t->value[e] *= factor;
+	kda_run_upload(r, t);
+	*p = t->buffer.p;
+}
+
+static void change_all(KdaRun *r, int64_t cut, bool back)
+{
+	change(r, &r->q, &r->p.q, cut, -1);
+	change(r, &r->k, &r->p.k, cut, -1);
+	change(r, &r->v, &r->p.v, cut, back ? 0.5 : 2); /* powers of two, so that they can be taken back */
+	change(r, &r->g, &r->p.g, cut, back ? 4 : 0.25);
+	change(r, &r->beta, &r->p.beta, cut, back ? 2 : 0.5);
+}
+
+/* The first tokens' outputs keep their bits when nothing follows them, and when other things do. */
+static void run_causal(const void *row)
+{
+	static const int64_t cuts[] = { 1, 15, 17, 33, 64, 70 };
+	KdaRun *r = kda_run_make(row);
+	int64_t width = r->row.value_heads * r->row.value_dim;
+	kda_run_forward(r);
+	float *whole = kda_run_output(r);
+	for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+		kda_run_poison(r);
+		r->p.tokens = r->offsets[1] = cuts[i];
+		kda_run_forward(r);
+		float *alone = kda_run_output(r);
+		expect_same("alone", whole, alone, cuts[i] * width);
+		r->p.tokens = r->offsets[1] = r->row.tokens;
+		change_all(r, cuts[i], false);
+		kda_run_forward(r);
+		float *other = kda_run_output(r);
+		expect_same("before others", whole, other, cuts[i] * width);
+		change_all(r, cuts[i], true);
+		free(alone);
+		free(other);
+	}
+	free(whole);
+	kda_run_free(r);
+}
+
+/* Each sequence gives the bits alone that it gives packed with others. */
+static void run_alone(const void *row)
+{
+	KdaRun *r = kda_run_make(row);
+	int64_t width = r->row.value_heads * r->row.value_dim, state = kda_run_state(r);
+	kda_run_forward(r);
+	float *o = kda_run_output(r), *final = kda_run_final(r);
+	const tilekern_kda_params whole = r->p;
+	for (int64_t n = 0; n < r->sequences; n++) {
+		int64_t first = r->offsets[n], tokens = r->offsets[n + 1] - first;
+		r->p.cu_seqlens = 0;
+		r->p.tokens = tokens;
+		r->p.q += (tilert_ptr)(first * r->row.qk_heads * r->row.key_dim * 2);
+		r->p.k += (tilert_ptr)(first * r->row.qk_heads * r->row.key_dim * 2);
+		r->p.v += (tilert_ptr)(first * width * 2);
+		r->p.o += (tilert_ptr)(first * width * 2);
+		r->p.g += (tilert_ptr)(first * r->row.value_heads * r->row.key_dim * 4);
+		r->p.beta += (tilert_ptr)(first * r->row.value_heads * 4);
+		r->p.initial_state += (tilert_ptr)(n * state * 4);
+		r->p.final_state += (tilert_ptr)(n * state * 4);
+		kda_run_forward(r);
+		r->p = whole;
+	}
+	float *o2 = kda_run_output(r), *final2 = kda_run_final(r);
+	expect_same("o", o, o2, r->offsets[r->sequences] * width);
+	expect_same("final state", final, final2, r->sequences * state);
+	free(o);
+	free(o2);
+	free(final);
+	free(final2);
+	kda_run_free(r);
+}
+
+/* A sequence cut in two, the final state of the first part the initial one of the second, gives what the whole gives. */
+static void run_continued(const void *row)
+{
+	enum { FIRST = 70 };
+	KdaRun *r = kda_run_make(row);
+	const tilekern_kda_params whole = r->p;
+	Buffer middle = buffer_poisoned(r->ht.bytes);
+	r->p.tokens = FIRST;
+	r->p.final_state = middle.p;
+	kda_run_forward(r);
+	r->p = whole;
+	r->p.tokens -= FIRST;
+	r->p.q += (tilert_ptr)(FIRST * r->row.qk_heads * r->row.key_dim * 2);
+	r->p.k += (tilert_ptr)(FIRST * r->row.qk_heads * r->row.key_dim * 2);
+	r->p.v += (tilert_ptr)(FIRST * r->row.value_heads * r->row.value_dim * 2);
+	r->p.o += (tilert_ptr)(FIRST * r->row.value_heads * r->row.value_dim * 2);
+	r->p.g += (tilert_ptr)(FIRST * r->row.value_heads * r->row.key_dim * 4);
+	r->p.beta += (tilert_ptr)(FIRST * r->row.value_heads * 4);
+	r->p.initial_state = middle.p;
+	kda_run_forward(r);
+	kda_run_check(r);
+	buffer_free(middle);
+	kda_run_free(r);
+}
+
+/* Calls without sequences or heads succeed and write nothing. */
+static void run_nothing(const void *row)
+{
+	KdaRun *r = kda_run_make(row);
+	tilekern_kda_params p[] = { r->p, r->p, r->p };
+	p[0].batch = 0;
+	p[1].qk_heads = p[1].value_heads = 0;
+	p[2].batch = 1;
+	p[2].cu_seqlens = r->a_log.p;
+	p[2].sequences = 0;
+	for (size_t i = 0; i < sizeof p / sizeof p[0]; i++) {
+		KDA_OK(tilekern_kda_forward(r->kda, &p[i], NULL));
+		OK(tilert_stream_sync(numeric_device(), NULL));
+	}
+	memset(r->offsets, 0, (size_t)(r->sequences + 1) * sizeof *r->offsets);
+	free(kda_run_output(r)); /* looks for writes */
+	kda_run_free(r);
+}
+
+/* ---- refusals ---- */
 
 /* Refused with these words. */
-static void expect_refused(Run *r, tilekern_kda_params p, const char *const *words)
+static void expect_refused(KdaRun *r, const tilekern_kda_params *p, const char *const *words)
 {
 	tilekern_kda_call *untouched = (tilekern_kda_call *)r, *call = untouched;
-	assert_int_equal(tilekern_kda_prepare(r->kda, &p, &call), TILERT_EINVAL);
+	assert_int_equal(tilekern_kda_prepare(r->kda, p, &call), TILERT_EINVAL);
 	assert_ptr_equal(call, untouched);
 	for (; *words; words++) {
 		if (!strstr(tilekern_last_error(), *words))
@@ -206,101 +190,219 @@ static void expect_refused(Run *r, tilekern_kda_params p, const char *const *wor
 	}
 }
 
-static void run_refusals(const void *spec)
+static void run_refusals(const void *row)
 {
-	Run r = prepare_run(spec);
-	tilekern_kda_params p = r.p;
-	char have[32], need[32];
-	p.key_dim = 64;
-	expect_refused(&r, p, (const char *[]){ "key_dim", "64", "128", NULL });
-	p = r.p;
-	p.workspace_bytes -= 1;
-	snprintf(have, sizeof have, "%zu", p.workspace_bytes);
-	snprintf(need, sizeof need, "%zu", r.p.workspace_bytes);
-	expect_refused(&r, p, (const char *[]){ "workspace_bytes", have, need, NULL });
-	p = r.p;
-	p.q += 8;
-	expect_refused(&r, p, (const char *[]){ "q is at", "16", NULL });
-	p = r.p;
-	p.beta = 0;
-	expect_refused(&r, p, (const char *[]){ "beta is 0", NULL });
-	p = r.p;
-	p.tokens = -3;
-	expect_refused(&r, p, (const char *[]){ "tokens", "-3", NULL });
-	p = r.p;
-	p.gate_dtype = TILERT_F16;
-	expect_refused(&r, p, (const char *[]){ "gate_dtype", "f16", NULL });
-	p = r.p;
-	p.size = 8;
-	expect_refused(&r, p, (const char *[]){ "size", "8", NULL });
-	p = r.p;
-	p.o = p.v + 256;
-	expect_refused(&r, p, (const char *[]){ "v (", "o (", "overlap", NULL });
-	p = r.p;
-	p.initial_state = p.final_state + 1024;
-	expect_refused(&r, p, (const char *[]){ "initial_state", "final_state", "overlap", NULL });
-	p = r.p;
-	p.batch = 1 << 20;
-	p.tokens = 1 << 20;
-	expect_refused(&r, p, (const char *[]){ "chunks", "2147483647", NULL });
-	finish_run(&r);
+	KdaRun *r = kda_run_make(row);
+	tilekern_kda_params p;
+#define REFUSED(change, ...) (p = r->p, (void)(change), expect_refused(r, &p, (const char *[]){ __VA_ARGS__, NULL }))
+	REFUSED(p.size = 8, "size", "8");
+	REFUSED(p.tokens = -3, "tokens", "-3");
+	REFUSED(p.batch = -1, "batch", "-1");
+	REFUSED(p.value_heads = 3, "value_heads", "3", "qk_heads", "2");
+	REFUSED(p.key_dim = 12, "key_dim", "12", "8");
+	REFUSED(p.key_dim = 136, "key_dim", "136", "128");
+	REFUSED(p.value_dim = 264, "value_dim", "264", "256");
+	REFUSED(p.dtype = TILERT_F32, "dtype", "f32");
+	REFUSED(p.gate_dtype = TILERT_F16, "gate_dtype", "f16");
+	REFUSED(p.beta_dtype = TILERT_F16, "beta_dtype", "f16");
+	REFUSED(p.state_dtype = TILERT_F16, "state_dtype", "f16");
+	REFUSED((p.cu_seqlens = r->a_log.p, p.batch = 1, p.sequences = 1, p.seqlens_dtype = TILERT_F32), "seqlens_dtype", "f32");
+	REFUSED((p.cu_seqlens = r->a_log.p, p.sequences = 1), "batch", "2", "cu_seqlens");
+	REFUSED(p.options = 64, "options", "0x40");
+	REFUSED(p.options = TILEKERN_TWICE_BETA, "TWICE_BETA", "SIGMOID_BETA");
+	REFUSED(p.options = TILEKERN_BOUNDED_GATE, "BOUNDED_GATE", "RAW_GATE");
+	REFUSED((p.options = BOUND, p.lower_bound = -5.5f), "lower_bound", "-5.5");
+	REFUSED((p.options = BOUND, p.lower_bound = 0), "lower_bound", "0");
+	REFUSED((p.options = BOUND, p.lower_bound = nanf("")), "lower_bound", "nan");
+	REFUSED(p.scale = 1.0f / 0.0f, "scale", "inf");
+	REFUSED(p.q = 0, "q is 0");
+	REFUSED(p.g = 0, "g is 0");
+	REFUSED(p.beta = 0, "beta is 0");
+	REFUSED(p.o = 0, "o is 0");
+	REFUSED(p.q += 8, "q is at", "16");
+	REFUSED(p.g += 4, "g is at", "16");
+	REFUSED(p.beta += 2, "beta is at", "4");
+	REFUSED(p.final_state += 4, "final_state is at", "16");
+	REFUSED((p.q_strides = r->q.strides, p.q_strides.token += 4), "q_strides.token", "multiple of 8");
+	REFUSED((p.g_strides = r->g.strides, p.g_strides.head += 2), "g_strides.head", "multiple of 4");
+	REFUSED((p.v_strides = r->v.strides, p.v_strides.batch = -8), "v_strides.batch", "-8");
+	REFUSED(p.o = p.v + 256, "v (", "o (", "overlap");
+	REFUSED(p.initial_state = p.final_state + 1024, "initial_state", "final_state", "overlap");
+	REFUSED((p.tokens = INT32_MAX, p.batch = INT32_MAX), "chunks");
+#undef REFUSED
+	kda_run_free(r);
 }
 
-enum { NO_STATES, FINAL, INITIAL, BOTH };
+/* ---- tables ---- */
+
+static const int none[] = { 0, -1 }, empty_ones[] = { 0, 0, 0, -1 }, all_lengths[] = { 0, 1, 31, 32, 33, 64, 100, 0, 2, -1 }, pair[] = { 70, 33, -1 };
+static int tiny[401]; /* 0 .. 3 tokens each */
+
+static const KdaRow rows[] = {
+	{ .name = "gates_bounded", .tokens = 150, .qk_heads = 2, .states = KDA_BOTH },
+	{ .name = "gates_mild", .tokens = 150, .gate = KDA_MILD, .states = KDA_BOTH, .gate16 = true },
+	{ .name = "gates_zero", .tokens = 150, .gate = KDA_ZERO, .states = KDA_BOTH },
+	{ .name = "gates_of_-5", .tokens = 150, .gate = KDA_FIVE, .states = KDA_BOTH },
+	{ .name = "gates_resets", .tokens = 150, .gate = KDA_RESETS, .states = KDA_BOTH },
+	{ .name = "gates_to_-20", .tokens = 150, .gate = KDA_TWENTY, .states = KDA_BOTH, .gate16 = true },
+	{ .name = "gates_of_any_size", .tokens = 150, .gate = KDA_ANY, .qk_heads = 2, .states = KDA_BOTH },
+	{ .name = "gates_of_any_size_norm", .tokens = 77, .gate = KDA_ANY, .options = NORM, .states = KDA_BOTH },
+	{ .name = "gates_of_-1000", .tokens = 70, .gate = KDA_THOUSAND, .states = KDA_BOTH },
+	{ .name = "gates_of_any_size_fp16", .tokens = 77, .gate = KDA_ANY, .fp16 = true, .gate16 = true, .states = KDA_BOTH },
+	{ .name = "gates_of_any_size_k72", .tokens = 77, .gate = KDA_ANY, .key_dim = 72, .value_dim = 40 },
+	{ .name = "keys_positive", .tokens = 200, .gate = KDA_MILD, .keys = KDA_POSITIVE, .states = KDA_FINAL },
+	{ .name = "keys_positive_zero", .tokens = 200, .gate = KDA_ZERO, .keys = KDA_POSITIVE, .states = KDA_FINAL },
+	{ .name = "keys_collinear", .tokens = 200, .gate = KDA_MILD, .keys = KDA_COLLINEAR, .states = KDA_FINAL },
+	/* The first 64 tokens are made without exact.tile: .0051 */
+	{ .name = "keys_collinear_to_two", .tokens = 300, .gate = KDA_MILD, .keys = KDA_COLLINEAR, .to_two = true, .states = KDA_FINAL, .overall = 0.006 },
+	{ .name = "keys_collinear_zero", .tokens = 200, .gate = KDA_ZERO, .keys = KDA_COLLINEAR, .states = KDA_FINAL },
+	{ .name = "keys_collinear_norm", .tokens = 200, .gate = KDA_MILD, .keys = KDA_COLLINEAR, .options = NORM, .states = KDA_FINAL },
+	{ .name = "beta_to_two", .tokens = 200, .gate = KDA_MILD, .to_two = true, .states = KDA_FINAL },
+	{ .name = "values_of_1e-4", .tokens = 100, .gate = KDA_MILD, .values = 1e-4, .states = KDA_BOTH },
+	{ .name = "values_of_1e4", .tokens = 100, .gate = KDA_MILD, .values = 1e4, .states = KDA_BOTH },
+	{ .name = "raw_gate", .tokens = 70, .value_heads = 2, .options = RAW, .states = KDA_BOTH },
+	{ .name = "raw_gate_16bit_without_a_log", .tokens = 70, .gate16 = true, .options = RAW, .without_a_log = true },
+	{ .name = "raw_gate_without_anything", .tokens = 70, .options = RAW, .without_a_log = true, .without_dt_bias = true },
+	{ .name = "bounded_gate", .tokens = 70, .qk_heads = 2, .gate16 = true, .options = BOUND, .states = KDA_BOTH },
+	{ .name = "bounded_gate_of_-2.5", .tokens = 70, .options = BOUND, .lower_bound = -2.5f, .states = KDA_BOTH },
+	{ .name = "bounded_gate_without_a_log", .tokens = 70, .options = BOUND, .without_a_log = true },
+	{ .name = "l2norm", .tokens = 70, .qk_heads = 2, .value_heads = 4, .options = NORM, .states = KDA_BOTH },
+	{ .name = "sigmoid_beta", .tokens = 70, .options = SIGMOID, .states = KDA_FINAL },
+	{ .name = "twice_sigmoid_beta_16bit", .tokens = 70, .options = TWICE, .beta16 = true, .states = KDA_FINAL },
+	{ .name = "all_options", .batch = 2, .tokens = 70, .value_heads = 2, .gate16 = true, .beta16 = true, .options = NORM | BOUND | TWICE, .states = KDA_BOTH,
+		.scale = 0.3f },
+	{ .name = "all_options_fp16_packed", .qk_heads = 2, .value_heads = 6, .lengths = all_lengths, .spare = 10, .fp16 = true, .lengths_i64 = true,
+		.options = NORM | RAW | SIGMOID, .states = KDA_BOTH, .strided = true, .state_v_first = true },
+	{ .name = "packed", .lengths = all_lengths, .value_heads = 2, .states = KDA_BOTH },
+	{ .name = "packed_spare_strided", .lengths = all_lengths, .spare = 40, .lengths_i64 = true, .gate16 = true, .states = KDA_BOTH, .strided = true },
+	{ .name = "packed_many_tiny", .lengths = tiny, .spare = 5, .chunk = 1 }, /* a token alone: q.k may be next to nothing */
+	{ .name = "packed_no_tokens", .lengths = empty_ones, .states = KDA_BOTH },
+	{ .name = "packed_no_tokens_spare", .lengths = empty_ones, .spare = 70, .states = KDA_FINAL },
+	{ .name = "packed_one_of_none", .lengths = none, .states = KDA_INITIAL },
+	{ .name = "packed_k72_v200", .lengths = pair, .key_dim = 72, .value_dim = 200, .states = KDA_BOTH, .state_bf16 = true },
+	{ .name = "strides", .batch = 2, .tokens = 70, .qk_heads = 2, .value_heads = 4, .states = KDA_BOTH, .strided = true },
+	{ .name = "strides_fp16_d64", .batch = 2, .tokens = 45, .value_heads = 3, .key_dim = 64, .value_dim = 64, .fp16 = true, .gate16 = true, .beta16 = true,
+		.states = KDA_BOTH, .state_bf16 = true, .strided = true },
+	{ .name = "scale", .tokens = 65, .scale = 2.5f },
+	{ .name = "scale_negative", .tokens = 65, .value_heads = 2, .fp16 = true, .scale = -0.7f },
+	{ .name = "no_tokens", .batch = 2, .value_heads = 3, .states = KDA_BOTH },
+	{ .name = "no_tokens_cleared_bf16", .states = KDA_FINAL, .state_bf16 = true },
+	{ .name = "more_items_than_processors", .batch = 9, .tokens = 34, .value_heads = 16, .states = KDA_BOTH },
+};
+
+typedef struct Table { NumericCase *out; size_t n; } Table;
+
+static void add(Table *t, void (*run)(const void *), const KdaRow *row, const char *name)
+{
+	NumericCase *c = &t->out[t->n++];
+	*c = (NumericCase){ .run = run, .spec = row };
+	snprintf(c->name, sizeof c->name, "kda_%s", name);
+}
+
+/* Every length round a chunk; dtypes, gates and states take turns. */
+static void add_tails(Table *t)
+{
+	static const int64_t lengths[] = { 1, 2, 7, 15, 16, 17, 31, 32, 33, 63, 64, 65, 97 };
+	static KdaRow tails[13];
+	char name[64];
+	for (unsigned i = 0; i < sizeof tails / sizeof tails[0]; i++) {
+		tails[i] = (KdaRow){ .batch = 1 + i % 2, .tokens = lengths[i], .value_heads = 1 + i % 3, .gate = (KdaGate)(i % KDA_GATES), .fp16 = i % 3 == 2,
+			.gate16 = i % 2, .beta16 = i % 4 == 1, .states = (KdaStates)(i % 4), .state_v_first = i % 5 == 3, .seed = 100 + i,
+			.overall = lengths[i] < 16 ? 0.02 : 0, .chunk = lengths[i] % 64 < 16 ? 0.1 : 0 };
+		snprintf(name, sizeof name, "tail_%d", (int)lengths[i]);
+		add(t, run_forward, &tails[i], name);
+	}
+}
+
+/* K != V, and multiples of 8 that are no multiples of 64. */
+static void add_dims(Table *t)
+{
+	static const int dims[][2] = { { 128, 64 }, { 64, 128 }, { 64, 64 }, { 8, 40 }, { 40, 128 }, { 72, 256 }, { 96, 8 }, { 128, 136 }, { 120, 192 } };
+	static KdaRow sizes[9];
+	char name[64];
+	for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+		sizes[i] = (KdaRow){ .tokens = i % 3 ? 70 : 33, .value_heads = 1 + i % 2, .key_dim = dims[i][0], .value_dim = dims[i][1], .fp16 = i % 4 == 1,
+			.states = i % 2 ? KDA_BOTH : KDA_FINAL, .state_v_first = i % 5 == 2, .state_bf16 = i % 3 == 1, .seed = 200 + i };
+		snprintf(name, sizeof name, "k%d_v%d", dims[i][0], dims[i][1]);
+		add(t, run_forward, &sizes[i], name);
+	}
+}
+
+/* Anything that the interface allows. */
+static int64_t pick(Random *r, int64_t n) { return (int64_t)(random_bits(r) >> 33) % n; }
+static bool toss(Random *r) { return pick(r, 2) != 0; }
+
+static KdaRow random_row(Random *r, int *lengths)
+{
+	static const int64_t dims[] = { 64, 128, 128, 8, 16, 24, 40, 96, 104, 120, 136, 160, 192, 248, 256 }, likely[] = { 0, 1, 17, 31, 32, 33, 64, 65, 100, 150 };
+	const unsigned gates[] = { 0, 0, RAW, BOUND }, betas[] = { 0, 0, SIGMOID, TWICE };
+	KdaRow row = { .batch = 1 + pick(r, 3), .tokens = likely[pick(r, 10)], .qk_heads = 1 + pick(r, 2), .key_dim = dims[pick(r, 10)],
+		.value_dim = dims[pick(r, 15)], .gate = (KdaGate)pick(r, KDA_GATES), .keys = (KdaKey)pick(r, 2), .states = (KdaStates)pick(r, 4), .fp16 = toss(r),
+		.gate16 = toss(r), .beta16 = toss(r), .state_bf16 = toss(r), .state_v_first = toss(r), .strided = toss(r), .to_two = toss(r),
+		.without_a_log = toss(r), .without_dt_bias = toss(r), .options = gates[pick(r, 4)] | betas[pick(r, 4)] | (toss(r) ? NORM : 0),
+		.scale = pick(r, 3) ? 0 : 0.2f, .lower_bound = pick(r, 3) ? 0 : -1.5f, .seed = random_bits(r) };
+	row.value_heads = row.qk_heads * (1 + pick(r, 3));
+	if (toss(r)) {
+		int64_t n = 1 + pick(r, 5);
+		for (int64_t i = 0; i < n; i++)
+			lengths[i] = (int)likely[pick(r, 10)];
+		lengths[n] = -1;
+		row.lengths = lengths;
+		row.spare = (int)(toss(r) ? pick(r, 100) : 0);
+		row.lengths_i64 = toss(r);
+		row.tokens = 0;
+		row.batch = 1;
+	}
+	/* Not about accuracy: few channels and positive keys cost some. */
+	row.overall = 0.03;
+	row.chunk = 1;
+	return row;
+}
+
+/* $TILE_TEST_RANDOM is a seed, for 200 calls that are named before they run. */
+static void run_random(const void *unused)
+{
+	const char *more = getenv("TILE_TEST_RANDOM");
+	int lengths[8];
+	Random r;
+	(void)unused;
+	random_init(&r, more ? strtoull(more, NULL, 0) : 1);
+	for (int i = 0; i < (more ? 200 : 12); i++) {
+		KdaRow row = random_row(&r, lengths);
+		if (more)
+			print_message("%d: b%lld t%lld h%lld/%lld k%lld v%lld%s gate %d keys %d options %x states %d%s%s\n", i, (long long)row.batch,
+				(long long)row.tokens, (long long)row.qk_heads, (long long)row.value_heads, (long long)row.key_dim, (long long)row.value_dim,
+				row.fp16 ? " fp16" : "", (int)row.gate, (int)row.keys, row.options, (int)row.states, row.strided ? " strided" : "",
+				row.lengths ? " packed" : "");
+		run_forward(&row);
+	}
+}
 
 size_t kda_cases(NumericCase *out)
 {
-	static const char *const gates[] = { [KDA_GATES_MILD] = "mild", [KDA_GATES_ZERO] = "zero", [KDA_GATES_STRONG] = "strong",
-		[KDA_GATES_MIXED] = "mixed" };
-	static const char *const states[] = { "no_states", "final", "initial", "both_states" };
-	static const struct { int64_t b, t, h; } shapes[] = { { 1, 1, 1 }, { 1, 2, 1 }, { 1, 63, 2 }, { 2, 64, 1 }, { 1, 65, 3 }, { 1, 200, 2 }, { 2, 130, 2 } };
-	static Case cases[96];
-	size_t n = 0, shape_count = sizeof shapes / sizeof shapes[0];
-
-	/* Every shape with every kind of gates; f32 and bf16 gates, and which states there are, take turns. */
-	for (size_t s = 0; s < shape_count; s++) {
-		for (int g = 0; g < 4; g++, n++) {
-			int which = (int)(s + (size_t)g) % 4 == NO_STATES && g == KDA_GATES_MILD ? BOTH : (int)(s + (size_t)g) % 4;
-			bool bf16 = (s + (size_t)g) % 3 == 2;
-			cases[n] = (Case){ .input = { .batch = shapes[s].b, .tokens = shapes[s].t, .heads = shapes[s].h, .gates = (KdaGates)g, .gate_bf16 = bf16,
-				.with_initial = which == INITIAL || which == BOTH, .seed = 100 + n }, .with_final = which == FINAL || which == BOTH };
-			out[n] = (NumericCase){ .run = run_forward, .spec = &cases[n] };
-			snprintf(out[n].name, sizeof out[n].name, "kda_b%lld_t%lld_h%lld_%s_%s_%s", (long long)shapes[s].b, (long long)shapes[s].t,
-				(long long)shapes[s].h, gates[g], bf16 ? "bf16" : "f32", states[which]);
-		}
-	}
-	static const struct { const char *name; void (*run)(const void *); Case c; } more[] = {
-		{ "kda_positive_keys", run_forward, { .input = { .batch = 1, .tokens = 256, .heads = 2, .gates = KDA_GATES_SLOW, .keys = KDA_KEYS_POSITIVE,
-			.seed = 7 }, .with_final = true } },
-		{ "kda_positive_keys_bf16_gates", run_forward, { .input = { .batch = 2, .tokens = 140, .heads = 1, .gates = KDA_GATES_MILD, .gate_bf16 = true,
-			.keys = KDA_KEYS_POSITIVE, .seed = 8 }, .with_final = true } },
-		{ "kda_all_positive", run_forward, { .input = { .batch = 1, .tokens = 256, .heads = 2, .gates = KDA_GATES_SLOW, .keys = KDA_KEYS_ALL_POSITIVE,
-			.seed = 9 }, .with_final = true } },
-		{ "kda_all_positive_without_decay", run_forward, { .input = { .batch = 1, .tokens = 256, .heads = 2, .gates = KDA_GATES_ZERO,
-			.keys = KDA_KEYS_ALL_POSITIVE, .seed = 10 }, .with_final = true } },
-		{ "kda_all_positive_bounded_gates", run_forward, { .input = { .batch = 1, .tokens = 256, .heads = 2, .gates = KDA_GATES_BOUNDED,
-			.keys = KDA_KEYS_ALL_POSITIVE, .seed = 11 }, .with_final = true } },
-		/* Measured: .0082 and, in one chunk, .0093, from the rounding of the anchored tiles, which are exact without decay. */
-		{ "kda_collinear_keys", run_forward, { .input = { .batch = 1, .tokens = 300, .heads = 2, .gates = KDA_GATES_SLOW, .keys = KDA_KEYS_COLLINEAR,
-			.seed = 12 }, .with_final = true, .allowed = 0.01 } },
-		{ "kda_collinear_keys_without_decay", run_forward, { .input = { .batch = 1, .tokens = 300, .heads = 2, .gates = KDA_GATES_ZERO,
-			.keys = KDA_KEYS_COLLINEAR, .seed = 13 }, .with_final = true } },
-		/* The range of v over which operands in fp16 cost no accuracy. */
-		{ "kda_small_values", run_forward, { .input = { .batch = 1, .tokens = 200, .heads = 1, .keys = KDA_KEYS_POSITIVE, .values = 1e-4f, .seed = 14 },
-			.with_final = true } },
-		{ "kda_large_values", run_forward, { .input = { .batch = 1, .tokens = 200, .heads = 1, .keys = KDA_KEYS_POSITIVE, .values = 1e4f, .seed = 15 },
-			.with_final = true } },
-		{ "kda_is_repeatable", run_repeatable, { .input = { .batch = 1, .tokens = 100, .heads = 2, .with_initial = true, .seed = 1 },
-			.with_final = true } },
-		{ "kda_continues_from_a_state", run_continued, { .input = { .batch = 1, .tokens = 150, .heads = 2, .seed = 2 }, .with_final = true } },
-		{ "kda_without_tokens_copies_the_state", run_without_tokens, { .input = { .batch = 2, .tokens = 0, .heads = 3, .with_initial = true, .seed = 3 },
-			.with_final = true } },
-		{ "kda_without_tokens_clears_the_state", run_without_tokens, { .input = { .batch = 1, .tokens = 0, .heads = 1, .seed = 4 }, .with_final = true } },
-		{ "kda_refuses_wrong_arguments", run_refusals, { .input = { .batch = 1, .tokens = 3, .heads = 1, .seed = 5 }, .with_final = true } },
+	static const struct { const char *name; void (*run)(const void *); KdaRow row; } more[] = {
+		{ "is_repeatable", run_repeatable, { .tokens = 100, .value_heads = 2, .states = KDA_BOTH, .seed = 1 } },
+		{ "is_repeatable_any_gate", run_repeatable, { .lengths = all_lengths, .spare = 20, .gate = KDA_ANY, .options = NORM, .states = KDA_BOTH, .seed = 2 } },
+		{ "causal", run_causal, { .tokens = 100, .states = KDA_INITIAL, .seed = 3 } },
+		{ "causal_of_-5", run_causal, { .tokens = 100, .gate = KDA_FIVE, .seed = 4 } },
+		{ "causal_norm_raw_gate", run_causal, { .tokens = 100, .options = NORM | BOUND, .seed = 5 } },
+		{ "causal_collinear", run_causal, { .tokens = 100, .gate = KDA_MILD, .keys = KDA_COLLINEAR, .seed = 6 } },
+		{ "sequences_alone", run_alone, { .lengths = all_lengths, .spare = 30, .value_heads = 2, .states = KDA_BOTH, .seed = 7 } },
+		{ "sequences_alone_any_gate", run_alone, { .lengths = pair, .gate = KDA_ANY, .states = KDA_BOTH, .seed = 8 } },
+		{ "continues_from_a_state", run_continued, { .tokens = 150, .value_heads = 2, .states = KDA_FINAL, .seed = 9 } },
+		{ "nothing_to_do", run_nothing, { .batch = 2, .tokens = 3, .states = KDA_BOTH } },
+		{ "random_arguments", run_random, { .states = KDA_NO_STATES } },
+		{ "refuses_wrong_arguments", run_refusals, { .batch = 2, .tokens = 3, .qk_heads = 2, .states = KDA_BOTH } },
 	};
-	for (size_t i = 0; i < sizeof more / sizeof more[0]; i++, n++) {
-		out[n] = (NumericCase){ .run = more[i].run, .spec = &more[i].c };
-		snprintf(out[n].name, sizeof out[n].name, "%s", more[i].name);
-	}
-	return n;
+	Table t = { .out = out };
+	for (int i = 0; i < 400; i++)
+		tiny[i] = i * 7 % 4;
+	tiny[400] = -1;
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		add(&t, run_forward, &rows[i], rows[i].name);
+	add_tails(&t);
+	add_dims(&t);
+	for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)
+		add(&t, more[i].run, &more[i].row, more[i].name);
+	return t.n;
 }

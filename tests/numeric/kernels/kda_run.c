@@ -1,0 +1,420 @@
+#include "tests/numeric/kernels/kda_run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/check/accuracy.h"
+#include "tests/check/float16.h"
+#include "tests/check/random.h"
+
+enum { CHUNK = 64 };
+
+/* ---- elements ---- */
+
+static double load(tilert_dtype dtype, const void *p, int64_t i)
+{
+	switch (dtype) {
+	case TILERT_BF16: return (double)bf16_to_float(((const uint16_t *)p)[i]);
+	case TILERT_F16: return (double)fp16_to_float(((const uint16_t *)p)[i]);
+	default: return (double)((const float *)p)[i];
+	}
+}
+
+static void store(tilert_dtype dtype, void *p, int64_t i, double x)
+{
+	switch (dtype) {
+	case TILERT_BF16: ((uint16_t *)p)[i] = bf16_from_float((float)x); break;
+	case TILERT_F16: ((uint16_t *)p)[i] = fp16_from_float((float)x); break;
+	default: ((float *)p)[i] = (float)x;
+	}
+}
+
+static double *doubles(int64_t n) { return memory((size_t)(n > 0 ? n : 1) * sizeof(double)); }
+
+/* ---- tensors of tokens ---- */
+
+static KdaTensor tensor(const KdaRow *row, int64_t heads, int64_t width, tilert_dtype dtype)
+{
+	KdaTensor t = { .batch = row->batch, .tokens = row->tokens, .heads = heads, .width = width, .dtype = dtype };
+	/* As a slice of something larger: what lies between has multiples of 8 elements where TMA reads. */
+	int64_t unit = width == 1 ? 1 : 8, gap = row->strided ? unit : 0;
+	t.strides.head = width + gap;
+	t.strides.token = heads * t.strides.head + 3 * gap;
+	t.strides.batch = t.tokens * t.strides.token + 5 * gap;
+	t.first = width == 1 ? gap : 2 * gap; /* one element: beta needs no more than its own alignment */
+	t.value = doubles(t.batch * t.tokens * heads * width);
+	return t;
+}
+
+static size_t bytes_of(const KdaTensor *t) { return (size_t)(t->first + t->batch * t->strides.batch) * tilert_dtype_size(t->dtype); }
+
+/* Of the i-th token and head. */
+static int64_t place_of(const KdaTensor *t, int64_t i)
+{
+	return t->first + i / t->heads / t->tokens * t->strides.batch + i / t->heads % t->tokens * t->strides.token + i % t->heads * t->strides.head;
+}
+
+/* Tokens of sequences are in the buffer, the others NaN: the kernels must not use them.  value[] becomes what the type made of it. */
+void kda_run_upload(KdaRun *r, KdaTensor *t)
+{
+	unsigned char *laid = memory(bytes_of(t));
+	memset(laid, 0xff, bytes_of(t));
+	for (int64_t i = 0; i < r->offsets[r->sequences] * t->heads; i++) {
+		for (int64_t j = 0; j < t->width; j++) {
+			store(t->dtype, laid, place_of(t, i) + j, t->value[i * t->width + j]);
+			t->value[i * t->width + j] = load(t->dtype, laid, place_of(t, i) + j);
+		}
+	}
+	buffer_free(t->buffer);
+	t->buffer = buffer_of(laid, bytes_of(t));
+	free(laid);
+}
+
+float *kda_run_output(KdaRun *r)
+{
+	const KdaTensor *t = &r->o;
+	unsigned char *laid = buffer_take(t->buffer);
+	size_t size = tilert_dtype_size(t->dtype);
+	float *out = calloc((size_t)kda_run_outputs(r) + 1, sizeof *out);
+	assert_non_null(out);
+	for (int64_t i = 0; i < r->offsets[r->sequences] * t->heads; i++) {
+		for (int64_t j = 0; j < t->width; j++)
+			out[i * t->width + j] = (float)load(t->dtype, laid, place_of(t, i) + j);
+		memset(laid + (size_t)place_of(t, i) * size, 0xff, (size_t)t->width * size);
+	}
+	for (size_t i = 0; i < bytes_of(t); i++) {
+		if (laid[i] != 0xff)
+			fail_msg("byte %zu of o, which is no output, was written", i);
+	}
+	free(laid);
+	return out;
+}
+
+/* ---- states ---- */
+
+int64_t kda_run_state(const KdaRun *r) { return r->row.value_heads * r->row.key_dim * r->row.value_dim; }
+int64_t kda_run_outputs(const KdaRun *r) { return r->row.batch * r->row.tokens * r->row.value_heads * r->row.value_dim; }
+
+/* Where element i of [sequences][heads][K][V] is in the tensor of the call. */
+static int64_t state_index(const KdaRow *row, int64_t i)
+{
+	int64_t K = row->key_dim, V = row->value_dim;
+	return row->state_v_first ? i / (K * V) * (K * V) + i % V * K + i / V % K : i;
+}
+
+/* Strided calls have states 16 bytes into their buffers: no kernel may count on more. */
+static int64_t state_shift(const KdaRow *row) { return !row->strided ? 0 : row->state_bf16 ? 8 : 4; }
+static tilert_dtype state_dtype(const KdaRow *row) { return row->state_bf16 ? TILERT_BF16 : TILERT_F32; }
+
+static void make_states(KdaRun *r, Random *random)
+{
+	int64_t n = r->sequences * kda_run_state(r), shift = state_shift(&r->row);
+	size_t bytes = (size_t)(n + shift) * tilert_dtype_size(state_dtype(&r->row));
+	void *laid = memory(bytes + 1);
+	r->initial = doubles(n);
+	memset(laid, 0xff, bytes);
+	for (int64_t i = 0; i < n; i++) {
+		int64_t at = shift + state_index(&r->row, i);
+		store(state_dtype(&r->row), laid, at, r->row.values * 0.2 * (double)random_normal(random));
+		r->initial[i] = load(state_dtype(&r->row), laid, at);
+	}
+	if (r->row.states == KDA_INITIAL || r->row.states == KDA_BOTH)
+		r->h0 = buffer_of(laid, bytes);
+	else
+		memset(r->initial, 0, (size_t)n * sizeof *r->initial);
+	if (r->row.states == KDA_FINAL || r->row.states == KDA_BOTH)
+		r->ht = buffer_poisoned(bytes);
+	free(laid);
+}
+
+float *kda_run_final(KdaRun *r)
+{
+	if (!r->p.final_state)
+		return NULL;
+	int64_t n = r->sequences * kda_run_state(r);
+	void *laid = buffer_take(r->ht);
+	float *out = memory((size_t)n * sizeof *out + 1);
+	for (int64_t i = 0; i < n; i++)
+		out[i] = (float)load(r->p.state_dtype, laid, state_shift(&r->row) + state_index(&r->row, i));
+	free(laid);
+	return out;
+}
+
+/* ---- inputs ---- */
+
+static void normalise(double *x, int64_t n)
+{
+	double sum = 0;
+	for (int64_t i = 0; i < n; i++)
+		sum += x[i] * x[i];
+	for (int64_t i = 0; i < n; i++)
+		x[i] /= sqrt(sum) + 1e-30;
+}
+
+static void fill_vectors(KdaTensor *t, KdaKey kind, bool keys, Random *random)
+{
+	double *base = doubles(t->heads * t->width);
+	for (int64_t i = 0; i < t->heads * t->width; i++)
+		base[i] = (double)random_normal(random);
+	for (int64_t i = 0; i < t->batch * t->tokens * t->heads; i++) {
+		double *x = t->value + i * t->width, size = exp((double)random_normal(random));
+		for (int64_t j = 0; j < t->width; j++) {
+			double normal = (double)random_normal(random);
+			x[j] = kind == KDA_POSITIVE ? random_unit(random) : kind == KDA_COLLINEAR && keys ? base[i % t->heads * t->width + j] + 0.05 * normal : normal;
+		}
+		if (kind != KDA_RAW_KEYS)
+			normalise(x, t->width);
+		for (int64_t j = 0; j < t->width && kind == KDA_RAW_KEYS; j++)
+			x[j] *= size;
+	}
+	free(base);
+}
+
+static double log_decay(KdaGate kind, double reset, Random *random)
+{
+	double normal = (double)random_normal(random), unit = random_unit(random);
+	switch (kind) {
+	case KDA_BOUNDED: return -5 / (1 + exp(3 - normal));
+	case KDA_FIVE: return -5;
+	case KDA_TWENTY: return -20 * unit;
+	case KDA_ANY: return -exp(3 * normal);
+	case KDA_THOUSAND: return -1000;
+	case KDA_RESETS: return reset < 1.0 / 16 ? -1000 : -log1p(exp(-4 - normal));
+	case KDA_MILD: return -log1p(exp(-4 - normal));
+	default: return 0;
+	}
+}
+
+static void fill_gates(const KdaRow *row, KdaTensor *g, Random *random)
+{
+	for (int64_t i = 0; i < g->batch * g->tokens * g->heads; i++) {
+		double reset = random_unit(random);
+		for (int64_t j = 0; j < g->width; j++)
+			g->value[i * g->width + j] = row->options & TILEKERN_RAW_GATE ? 2 * (double)random_normal(random) - 2 : log_decay(row->gate, reset, random);
+	}
+}
+
+static void fill_values(const KdaRow *row, KdaRun *r, Random *random)
+{
+	for (int64_t i = 0; i < kda_run_outputs(r); i++)
+		r->v.value[i] = row->values * (row->keys == KDA_POSITIVE ? random_unit(random) : (double)random_normal(random));
+	for (int64_t i = 0; i < row->batch * row->tokens * row->value_heads; i++) {
+		double normal = (double)random_normal(random);
+		r->beta.value[i] = row->options & TILEKERN_SIGMOID_BETA ? normal : (row->to_two ? 2 : 1) / (1 + exp(-normal));
+	}
+}
+
+static double *fill_parameters(Buffer *b, int64_t n, Random *random)
+{
+	float *x = memory((size_t)n * sizeof *x);
+	double *out = doubles(n);
+	for (int64_t i = 0; i < n; i++)
+		out[i] = (double)(x[i] = 0.3f * random_normal(random));
+	*b = buffer_of(x, (size_t)n * sizeof *x);
+	free(x);
+	return out;
+}
+
+/* ---- calls ---- */
+
+static void set_default(int64_t *x, int64_t value) { *x = *x ? *x : value; }
+
+static void fill_row(KdaRow *row)
+{
+	set_default(&row->batch, 1);
+	set_default(&row->qk_heads, 1);
+	set_default(&row->value_heads, row->qk_heads);
+	set_default(&row->key_dim, 128);
+	set_default(&row->value_dim, 128);
+	for (const int *n = row->lengths; n && *n >= 0; n++)
+		row->tokens += *n;
+	row->tokens += row->spare;
+	row->values = row->values != 0 ? row->values : 1;
+	if (row->options & TILEKERN_L2NORM && row->keys == KDA_RANDOM)
+		row->keys = KDA_RAW_KEYS;
+}
+
+static void make_offsets(KdaRun *r)
+{
+	const int *lengths = r->row.lengths;
+	for (r->sequences = lengths ? 0 : r->row.batch; lengths && lengths[r->sequences] >= 0;)
+		r->sequences++;
+	int32_t *small = memory((size_t)(r->sequences + 1) * sizeof *small);
+	r->offsets = memory((size_t)(r->sequences + 1) * sizeof *r->offsets);
+	small[0] = 0;
+	r->offsets[0] = 0;
+	for (int64_t n = 0; n < r->sequences; n++) {
+		r->offsets[n + 1] = r->offsets[n] + (lengths ? lengths[n] : r->row.tokens);
+		small[n + 1] = (int32_t)r->offsets[n + 1];
+	}
+	if (lengths)
+		r->cu = r->row.lengths_i64 ? buffer_of(r->offsets, (size_t)(r->sequences + 1) * 8) : buffer_of(small, (size_t)(r->sequences + 1) * 4);
+	free(small);
+}
+
+static void make_tensors(KdaRun *r, Random *random)
+{
+	const KdaRow *row = &r->row;
+	tilert_dtype io = row->fp16 ? TILERT_F16 : TILERT_BF16;
+	r->q = tensor(row, row->qk_heads, row->key_dim, io);
+	r->k = tensor(row, row->qk_heads, row->key_dim, io);
+	r->v = tensor(row, row->value_heads, row->value_dim, io);
+	r->o = tensor(row, row->value_heads, row->value_dim, io);
+	r->g = tensor(row, row->value_heads, row->key_dim, row->gate16 ? io : TILERT_F32);
+	r->beta = tensor(row, row->value_heads, 1, row->beta16 ? io : TILERT_F32);
+	fill_vectors(&r->q, row->keys, false, random);
+	fill_vectors(&r->k, row->keys, true, random);
+	fill_gates(row, &r->g, random);
+	fill_values(row, r, random);
+	KdaTensor *const inputs[] = { &r->q, &r->k, &r->v, &r->g, &r->beta };
+	for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
+		kda_run_upload(r, inputs[i]);
+	r->o.buffer = buffer_poisoned(bytes_of(&r->o));
+	r->rate = fill_parameters(&r->a_log, row->value_heads, random);
+	r->bias = fill_parameters(&r->dt_bias, row->value_heads * row->key_dim, random);
+}
+
+static tilert_ptr address(const KdaTensor *t) { return t->buffer.p + (tilert_ptr)((size_t)t->first * tilert_dtype_size(t->dtype)); }
+
+static void fill_params(KdaRun *r)
+{
+	const KdaRow *row = &r->row;
+	tilekern_kda_params *p = &r->p;
+	tilert_ptr shift = (tilert_ptr)((size_t)state_shift(row) * tilert_dtype_size(state_dtype(row)));
+	p->batch = row->batch;
+	p->tokens = row->tokens;
+	p->sequences = row->lengths ? r->sequences : 0;
+	p->qk_heads = row->qk_heads;
+	p->value_heads = row->value_heads;
+	p->key_dim = row->key_dim;
+	p->value_dim = row->value_dim;
+	p->dtype = r->q.dtype;
+	p->gate_dtype = r->g.dtype;
+	p->beta_dtype = r->beta.dtype;
+	p->state_dtype = state_dtype(row);
+	p->seqlens_dtype = row->lengths_i64 ? TILERT_I64 : TILERT_I32;
+	p->state_v_first = row->state_v_first;
+	p->options = row->options;
+	p->scale = row->scale;
+	if (row->lower_bound < 0)
+		p->lower_bound = row->lower_bound;
+	p->q = address(&r->q);
+	p->k = address(&r->k);
+	p->v = address(&r->v);
+	p->g = address(&r->g);
+	p->beta = address(&r->beta);
+	p->o = address(&r->o);
+	p->a_log = row->options & TILEKERN_RAW_GATE && !row->without_a_log ? r->a_log.p : 0;
+	p->dt_bias = row->options & TILEKERN_RAW_GATE && !row->without_dt_bias ? r->dt_bias.p : 0;
+	p->cu_seqlens = r->cu.p;
+	p->initial_state = r->h0.p ? r->h0.p + shift : 0;
+	p->final_state = r->ht.p ? r->ht.p + shift : 0;
+	if (!row->strided)
+		return;
+	p->q_strides = r->q.strides;
+	p->k_strides = r->k.strides;
+	p->v_strides = r->v.strides;
+	p->o_strides = r->o.strides;
+	p->g_strides = r->g.strides;
+	p->beta_strides = r->beta.strides;
+}
+
+KdaRun *kda_run_make(const KdaRow *row)
+{
+	KdaRun *r = memory(sizeof *r);
+	Random random;
+	*r = (KdaRun){ .row = *row, .p = TILEKERN_KDA_PARAMS_INIT };
+	random_init(&random, row->seed);
+	fill_row(&r->row);
+	make_offsets(r);
+	make_tensors(r, &random);
+	make_states(r, &random);
+	fill_params(r);
+	if (numeric_on_cpu())
+		OK(tilert_cpu_configure(numeric_device(), row->seed, 0));
+	KDA_OK(tilekern_kda_open(numeric_device(), &r->kda));
+	KDA_OK(tilekern_kda_workspace_bytes(r->kda, &r->p, &r->p.workspace_bytes));
+	r->workspace = buffer_poisoned(r->p.workspace_bytes);
+	r->p.workspace = r->workspace.p;
+	return r;
+}
+
+void kda_run_free(KdaRun *r)
+{
+	KdaTensor *const tensors[] = { &r->q, &r->k, &r->v, &r->g, &r->beta, &r->o };
+	const Buffer buffers[] = { r->a_log, r->dt_bias, r->cu, r->h0, r->ht, r->workspace };
+	tilekern_kda_close(r->kda);
+	for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
+		buffer_free(tensors[i]->buffer);
+		free(tensors[i]->value);
+	}
+	for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
+		buffer_free(buffers[i]);
+	if (numeric_on_cpu())
+		OK(tilert_cpu_configure(numeric_device(), 1, 0));
+	free(r->rate);
+	free(r->bias);
+	free(r->initial);
+	free(r->offsets);
+	free(r);
+}
+
+void kda_run_poison(KdaRun *r)
+{
+	buffer_poison(r->o.buffer);
+	buffer_poison(r->workspace);
+	if (r->ht.p)
+		buffer_poison(r->ht);
+}
+
+void kda_run_forward(KdaRun *r)
+{
+	KDA_OK(tilekern_kda_forward(r->kda, &r->p, NULL));
+	OK(tilert_stream_sync(numeric_device(), NULL));
+	free(buffer_take(r->workspace)); /* looks at the guard */
+}
+
+/* ---- what a result is compared with ---- */
+
+static Delta reference(const KdaRun *r)
+{
+	const KdaRow *row = &r->row;
+	return (Delta){ .batch = row->batch, .tokens = row->tokens, .qk_heads = row->qk_heads, .value_heads = row->value_heads, .key_dim = row->key_dim,
+		.value_dim = row->value_dim, .gate_dim = row->key_dim, .sequences = r->sequences, .offsets = row->lengths ? r->offsets : NULL,
+		.scale = (double)row->scale, .l2norm = row->options & TILEKERN_L2NORM, .sigmoid_beta = row->options & TILEKERN_SIGMOID_BETA,
+		.twice_beta = row->options & TILEKERN_TWICE_BETA, .bound = (double)r->p.lower_bound,
+		.gate = !(row->options & TILEKERN_RAW_GATE) ? DELTA_GATE_LOG : row->options & TILEKERN_BOUNDED_GATE ? DELTA_GATE_BOUNDED : DELTA_GATE_SOFTPLUS,
+		.q = r->q.value, .k = r->k.value, .v = r->v.value, .g = r->g.value, .beta = r->beta.value, .a_log = row->without_a_log ? NULL : r->rate,
+		.dt_bias = row->without_dt_bias ? NULL : r->bias, .initial = r->initial };
+}
+
+static void expect_accurate(const KdaRun *r, const char *what, Accuracy a)
+{
+	/* With a token or two everything hangs on a few roundings. */
+	double overall = r->row.overall != 0 ? r->row.overall : r->offsets[r->sequences] < 16 ? 0.01 : 0.005;
+	double chunk = r->row.chunk != 0 ? r->row.chunk : 3 * overall;
+	char text[256];
+	if (getenv("TILE_TEST_VERBOSE"))
+		print_message("    %-12s %s\n", what, accuracy_text(&a, text, sizeof text));
+	if (a.not_finite || !(a.rms_ratio < overall) || !(a.worst_ratio < chunk))
+		fail_msg("%s: %s; allowed are %g and %g", what, accuracy_text(&a, text, sizeof text), overall, chunk);
+}
+
+void kda_run_check(KdaRun *r)
+{
+	const KdaRow *row = &r->row;
+	int64_t n = r->sequences * kda_run_state(r);
+	const Delta ref = reference(r);
+	DeltaResult want = { .o = doubles(kda_run_outputs(r)), .state = doubles(n) };
+	float *o = kda_run_output(r), *final = kda_run_final(r);
+	assert_true(delta_run(&ref, &want));
+	expect_accurate(r, "o", accuracy_of_packed(want.o, o, (AccuracyShape){ r->sequences, 0, row->value_heads, row->value_dim, CHUNK }, r->offsets));
+	if (final)
+		expect_accurate(r, "final state", accuracy_of_floats(want.state, final, (AccuracyShape){ r->sequences, 1, row->value_heads,
+			row->key_dim * row->value_dim, 1 }));
+	free(o);
+	free(final);
+	free(want.o);
+	free(want.state);
+}

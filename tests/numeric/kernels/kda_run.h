@@ -1,0 +1,83 @@
+/* kda_run.h - a KDA call with its buffers, from a row of the tables in kda.c: made, run, read back, compared. */
+#ifndef TILE_TESTS_KDA_RUN_H
+#define TILE_TESTS_KDA_RUN_H
+
+#include <tilekern/kda.h>
+
+#include "tests/check/delta.h"
+#include "tests/numeric/kernels/numeric.h"
+
+#define KDA_OK(call) numeric_ok((call), tilekern_last_error(), #call, __FILE__, __LINE__)
+
+typedef enum KdaStates { KDA_NO_STATES, KDA_FINAL, KDA_INITIAL, KDA_BOTH } KdaStates;
+
+typedef enum KdaGate { /* log gates; raw ones are normal */
+	KDA_BOUNDED,   /* -5 sigmoid(normal - 3) */
+	KDA_MILD,      /* log sigmoid(4 + normal) */
+	KDA_ZERO,      /* nothing decays */
+	KDA_FIVE,      /* -5 everywhere */
+	KDA_RESETS,    /* mild, one token in 16 -1000 in every channel */
+	KDA_TWENTY,    /* uniform in (-20, 0) */
+	KDA_ANY,       /* -e^(3 normal): from e^-9 to e^9 */
+	KDA_THOUSAND,  /* -1000 everywhere */
+	KDA_GATES
+} KdaGate;
+
+typedef enum KdaKey {
+	KDA_RANDOM,    /* normal, normalised */
+	KDA_POSITIVE,  /* uniform in (0, 1), normalised; q and v, too: FLA's tests */
+	KDA_COLLINEAR, /* 5% apart */
+	KDA_RAW_KEYS   /* normal times e^normal */
+} KdaKey;
+
+typedef struct KdaRow {
+	const char *name;
+	int64_t batch, tokens, qk_heads, value_heads, key_dim, value_dim; /* zeros: 1, 0, 1, qk_heads, 128, 128; with lengths, tokens is computed */
+	const int *lengths;       /* of packed sequences, then -1; NULL: a batch */
+	int spare;                /* tokens of capacity past the last sequence */
+	KdaGate gate;
+	KdaKey keys;
+	KdaStates states;
+	bool lengths_i64, fp16, gate16, beta16, state_bf16, state_v_first, strided, to_two, without_a_log, without_dt_bias;
+	unsigned options;
+	float scale, lower_bound; /* 0: the defaults */
+	double values;            /* the size of v and the states; 0: 1 */
+	double overall, chunk;    /* allowed errors; 0: the contract's */
+	uint64_t seed;
+} KdaRow;
+
+/* A tensor [batch][tokens][heads][width] in a buffer of its own, NaN between its elements when it has strides. */
+typedef struct KdaTensor {
+	Buffer buffer;
+	int64_t batch, tokens, heads, width;
+	tilekern_strides strides;
+	int64_t first;            /* element of the buffer where it starts */
+	tilert_dtype dtype;
+	double *value;            /* what the kernels read */
+} KdaTensor;
+
+typedef struct KdaRun {
+	KdaRow row;               /* the zeros filled in */
+	tilekern_kda *kda;
+	tilekern_kda_params p;
+	int64_t sequences, *offsets; /* offsets: [sequences + 1] tokens of all rows */
+	KdaTensor q, k, v, g, beta, o;
+	Buffer a_log, dt_bias, cu, h0, ht, workspace;
+	double *rate, *bias, *initial; /* of heads; of heads and channels; [sequences][heads][K][V] */
+} KdaRun;
+
+KdaRun *kda_run_make(const KdaRow *row);
+void kda_run_free(KdaRun *r);
+void kda_run_poison(KdaRun *r);
+void kda_run_forward(KdaRun *r);
+/* The elements of sequences; whatever else is in the buffers must still be NaN bytes.  final: NULL where there is none. */
+float *kda_run_output(KdaRun *r);
+float *kda_run_final(KdaRun *r);
+/* Against the token recurrence, the contract or what the row allows. */
+void kda_run_check(KdaRun *r);
+int64_t kda_run_state(const KdaRun *r);   /* elements of the states of a sequence */
+int64_t kda_run_outputs(const KdaRun *r); /* elements of o */
+/* Writes value[] to the device anew. */
+void kda_run_upload(KdaRun *r, KdaTensor *t);
+
+#endif
