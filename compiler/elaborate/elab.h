@@ -127,6 +127,13 @@ typedef struct Loop {
 } Loop;
 enum { JUMP_BREAK = 1, JUMP_CONTINUE = 2 };
 
+/* Arms of ?: and the like that are computed whether they are chosen or not. */
+typedef struct Chosen {
+	const struct Chosen *outer;
+	Ev c;
+	bool when;           /* what c is where the arm is chosen */
+} Chosen;
+
 typedef struct Define { const char *name, *value; bool used; } Define;
 typedef struct ConstSlot { Value *value; int64_t i; double f; } ConstSlot;
 typedef struct DimSlot { struct DimSlot *next; int order; Value *value; } DimSlot;
@@ -186,6 +193,7 @@ struct Elab {
 	int parallel;       /* its number; 0 outside */
 	int parallels;
 	Value *mask;
+	const Chosen *chosen; /* the arms at hand; NULL: none */
 	bool par_warp, par_team; /* it touches fragments of a warp, of the team */
 
 	ConstSlot *consts; /* materialised and visible */
@@ -251,6 +259,8 @@ Ev ev_binary(Elab *E, Loc loc, int op, Ev a, Ev b);
 Ev ev_unary(Elab *E, Loc loc, int op, Ev a);
 Ev ev_select(Elab *E, Loc loc, Ev c, Ev a, Ev b);
 Value *mask_and(Elab *E, Loc loc, Value *mask, Ev c);
+/* The expression as the arm that is chosen where c is `when`; it has no effects. */
+Ev eval_chosen(Elab *E, const Expr *e, Ev c, bool when);
 const char *binary_text(int op);
 
 /* ---- expr.c ---- */

@@ -99,11 +99,22 @@ static Ev eval_arm(Elab *E, Arm arm)
 	return arm.e ? eval(E, arm.e) : arm.given;
 }
 
+Ev eval_chosen(Elab *E, const Expr *e, Ev c, bool when)
+{
+	Chosen here = { E->chosen, c, when };
+	E->chosen = &here;
+	Ev r = eval(E, e);
+	E->chosen = here.outer;
+	return r;
+}
+
 /* The arm where c is `when`; what it reads is read only there. */
 static Ev masked_arm(Elab *E, Arm arm, Ev c, bool when)
 {
-	if (!arm.e || expr_is_pure(E, arm.e))
-		return eval_arm(E, arm);
+	if (!arm.e)
+		return arm.given;
+	if (expr_is_pure(E, arm.e))
+		return eval_chosen(E, arm.e, c, when);
 	Value *saved = E->mask;
 	E->mask = mask_and(E, arm.e->loc, saved, when ? c : ev_unary(E, arm.e->loc, UN_NOT, c));
 	Ev r = eval(E, arm.e);
@@ -188,7 +199,7 @@ static Ev logical(Elab *E, Loc loc, int op, Ev a, const Expr *rhs)
 	if (a.kind == EV_CONST)
 		return (a.i != 0) == conj ? as_bool(E, rhs) : ev_bool(!conj);
 	if (expr_is_pure(E, rhs)) {
-		Ev b = as_bool(E, rhs);
+		Ev b = ev_condition(E, rhs->loc, eval_chosen(E, rhs, a, conj));
 		if (b.kind == EV_CONST)
 			return (b.i != 0) == conj ? a : b;
 		return ev_binary(E, loc, op, a, b);

@@ -102,6 +102,17 @@ static Ev cast_const(Elab *E, Loc loc, Ev e, DType t)
 	return ev_error();
 }
 
+/* Appends to n operands where the operation's result counts: under `mask`, and where the arms around it are chosen.  For the CPU
+ * device, which reports quotients, shifts and conversions that are out of range. */
+static int add_whether_counts(Elab *E, Loc loc, Value **args, int n, Value *mask)
+{
+	for (const Chosen *k = E->chosen; k; k = k->outer)
+		mask = mask_and(E, loc, mask, k->when ? k->c : ev_unary(E, loc, UN_NOT, k->c));
+	if (mask)
+		args[n++] = mask;
+	return n;
+}
+
 Ev ev_cast(Elab *E, Loc loc, Ev e, DType t)
 {
 	if (!ev_is_scalar(e))
@@ -112,7 +123,9 @@ Ev ev_cast(Elab *E, Loc loc, Ev e, DType t)
 		return e;
 	if (t == DT_BOOL)
 		return compare_zero(E, loc, e);
-	Ev r = ev_of(emit(E, OP_CAST, loc, t, 1, &e.value));
+	Value *args[2] = { e.value };
+	int n = dtype_is_float(e.dtype) && dtype_is_int(t) ? add_whether_counts(E, loc, args, 1, E->mask) : 1;
+	Ev r = ev_of(emit(E, OP_CAST, loc, t, n, args));
 	if (e.ranged && dtype_is_int(t)) {
 		r.ranged = true;
 		r.lo = e.lo;
@@ -288,20 +301,26 @@ static void keep_range(int op, Ev a, Ev b, Ev *r)
 }
 
 /* Division under a mask must not trap where the mask is off. */
-static Ev guard_divisor(Elab *E, Loc loc, int op, DType t, Ev b)
+static Ev guard_divisor(Elab *E, Loc loc, Ev b)
 {
-	bool divides = op == BIN_DIV || op == BIN_MOD;
-	if (!divides || !E->mask || dtype_is_float(t) || b.kind == EV_CONST)
-		return b;
-	return ev_select(E, loc, ev_of(E->mask), b, ev_int(t, 1));
+	return E->mask && b.kind != EV_CONST ? ev_select(E, loc, ev_of(E->mask), b, ev_int(b.dtype, 1)) : b;
+}
+
+/* A divisor or the count of a shift. */
+static bool may_be_out_of_range(Ev b, bool divides, DType t)
+{
+	return b.kind != EV_CONST || (divides ? b.i == -1 : b.i < 0 || b.i >= (int64_t)dtype_bits(t));
 }
 
 static Ev emit_binary(Elab *E, Loc loc, int op, DType t, Ev a, Ev b)
 {
 	const BinaryInfo *info = &binary_info[op];
-	b = guard_divisor(E, loc, op, t, b);
-	Value *args[2] = { ev_value(E, loc, a), ev_value(E, loc, b) };
-	Op *o = emit_op(E, info->code, loc, type_scalar(info->pred ? DT_BOOL : t), 2, args);
+	bool divides = dtype_is_int(t) && (op == BIN_DIV || op == BIN_MOD), shifts = op == BIN_SHL || op == BIN_SHR;
+	if (divides)
+		b = guard_divisor(E, loc, b);
+	Value *args[3] = { ev_value(E, loc, a), ev_value(E, loc, b) };
+	int n = (divides || shifts) && may_be_out_of_range(b, divides, t) ? add_whether_counts(E, loc, args, 2, shifts ? E->mask : NULL) : 2;
+	Op *o = emit_op(E, info->code, loc, type_scalar(info->pred ? DT_BOOL : t), n, args);
 	if (info->pred)
 		attr_set_text(E->t, o, "pred", info->pred);
 	Ev r = ev_of(o->result);

@@ -1,4 +1,4 @@
-/* check.c - indices against extents, for the CPU device.  On the GPU: nothing.
+/* check.c - indices against extents, operands against what an operation takes, for the CPU device.  On the GPU: nothing.
  *
  * Checks are calls without branches: kernels have thousands, and LLVM's time grows with the square of the blocks.
  * The object has room for its indices, followed by the extents: so those that repeat are stored once. */
@@ -71,4 +71,36 @@ void check_view(Lower *L, const TileRef *r)
 		put_index(L, s, d, value_of(L, r->start[d]), r->start[d]->type.dtype);
 		L->ops->check_bounds(L, s, 1u << d, const_i64(L, more), NULL);
 	}
+}
+
+/* ---- arithmetic ---- */
+
+/* v, or where the operation does not count something that is in range. */
+static V counted(Lower *L, V v, V counts, V fine) { return counts ? LLVMBuildSelect(L->b, counts, v, fine, "") : v; }
+
+static bool plain_divisor(V b, bool is_signed)
+{
+	return LLVMIsAConstantInt(b) && !LLVMIsNull(b) && !(is_signed && LLVMConstIntGetSExtValue(b) == -1);
+}
+
+void check_division(Lower *L, DType d, V a, V b, V counts)
+{
+	if (!L->ops->cpu || plain_divisor(b, dtype_is_signed(d)))
+		return;
+	b = counted(L, b, counts, LLVMConstInt(LLVMTypeOf(b), 1, 0));
+	L->ops->check_division(L, d, to_i64(L, a, d), to_i64(L, b, d));
+}
+
+void check_shift(Lower *L, DType d, V a, V count, V counts)
+{
+	if (!L->ops->cpu || always_below(L, count, dtype_bits(d)))
+		return;
+	count = counted(L, count, counts, LLVMConstNull(LLVMTypeOf(count)));
+	L->ops->check_shift(L, d, to_i64(L, a, d), to_i64(L, count, d));
+}
+
+void check_conversion(Lower *L, DType to, V f32, V counts)
+{
+	if (L->ops->cpu)
+		L->ops->check_conversion(L, to, counted(L, f32, counts, const_f32(L, 0)));
 }

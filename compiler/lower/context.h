@@ -85,6 +85,9 @@ typedef struct TargetOps {
 	void (*fail)(Lower *, const char *text);
 	/* of the indices in s->bounds those of dimensions `look`, bits; the last of these goes on for `more`; where mask (NULL: always) holds */
 	void (*check_bounds)(Lower *, const Storage *s, unsigned look, V more, V mask);
+	void (*check_division)(Lower *, DType, V a, V b); /* these three of any operands; a, b, count: i64 */
+	void (*check_shift)(Lower *, DType, V a, V count);
+	void (*check_conversion)(Lower *, DType to, V f32);
 } TargetOps;
 extern const TargetOps target_nvptx, target_cpu;
 
@@ -194,6 +197,10 @@ void declare_bounds(Lower *L, Storage *s); /* of a tensor or shared tile */
 /* An element, and `more` (i64, NULL: 0) behind it in the last dimension; where mask (NULL: always) holds. */
 void check_index(Lower *L, const Op *object, V *index, const DType *types, V more, V mask);
 void check_view(Lower *L, const TileRef *r);
+/* Operations that have no result of their own for some operands; where `counts` (NULL: always) holds. */
+void check_division(Lower *L, DType d, V a, V b, V counts);
+void check_shift(Lower *L, DType d, V a, V count, V counts);
+void check_conversion(Lower *L, DType to, V f32, V counts);
 
 /* elements.c */
 void lower_parallel(Lower *L, const Op *op);

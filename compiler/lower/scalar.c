@@ -120,6 +120,14 @@ V convert(Lower *L, V v, DType from, DType to)
 	return dtype_is_signed(from) ? LLVMBuildSExt(L->b, v, t, "") : LLVMBuildZExt(L->b, v, t, "");
 }
 
+static V lower_cast(Lower *L, const Op *op, V *args)
+{
+	DType from = op->args[0]->type.dtype, to = op->result->type.dtype;
+	if (dtype_is_float(from) && dtype_is_int(to))
+		check_conversion(L, to, to_f32(L, args[0], from), op->nargs > 1 ? args[1] : NULL);
+	return convert(L, args[0], from, to);
+}
+
 static V lower_compare(Lower *L, const Op *op, V a, V b)
 {
 	static const struct { const char *name; LLVMIntPredicate s, u; LLVMRealPredicate f; } preds[] = {
@@ -237,9 +245,14 @@ static V wrapping(Lower *L, const Op *op, V a, V b)
 	return r;
 }
 
-static V int_binary(Lower *L, const Op *op, DType d, V a, V b)
+static V int_binary(Lower *L, const Op *op, DType d, V *args)
 {
 	Opcode code = op->code;
+	V a = args[0], b = args[1], counts = op->nargs > 2 ? args[2] : NULL;
+	if (code == OP_DIV || code == OP_MOD)
+		check_division(L, d, a, b, counts);
+	else if (code == OP_SHL || code == OP_SHR)
+		check_shift(L, d, a, b, counts);
 	switch (code) {
 	case OP_ADD: case OP_SUB: case OP_MUL: return wrapping(L, op, a, b);
 	case OP_DIV: case OP_MOD: return lower_division(L, op, d, a, b);
@@ -294,20 +307,20 @@ static V scalar_op(Lower *L, const Op *op, V *args)
 			return float_binary(L, OP_MUL, d, args[1], args[0]);
 		if (dtype_is_float(d))
 			return float_binary(L, op->code, d, args[0], args[1]);
-		return int_binary(L, op, d, args[0], args[1]);
+		return int_binary(L, op, d, args);
 	case OP_MOD:
 		/* Cheaper unsigned, and the same as the slot of a barrier of this use. On the CPU a negative one is before the tile, where the device may notice. */
 		if (attr_int(op, "use", 0) && !L->ops->cpu)
 			return LLVMBuildURem(L->b, args[0], args[1], "");
-		return int_binary(L, op, d, args[0], args[1]);
+		return int_binary(L, op, d, args);
 	case OP_AND: case OP_OR: case OP_XOR: case OP_SHL: case OP_SHR:
-		return int_binary(L, op, d, args[0], args[1]);
+		return int_binary(L, op, d, args);
 	case OP_MIN: case OP_MAX: return lower_minmax(L, op, args[0], args[1]);
 	case OP_NEG: return lower_neg(L, d, args[0]);
 	case OP_NOT: return LLVMBuildNot(L->b, args[0], "");
 	case OP_CMP: return lower_compare(L, op, args[0], args[1]);
 	case OP_SELECT: return LLVMBuildSelect(L->b, args[0], args[1], args[2], "");
-	case OP_CAST: return convert(L, args[0], op->args[0]->type.dtype, d);
+	case OP_CAST: return lower_cast(L, op, args);
 	case OP_BITCAST: return LLVMBuildBitCast(L->b, args[0], type_of(L, d), "");
 	case OP_FMA: {
 		T t = L->f32;

@@ -21,7 +21,7 @@ static V call(Lower *L, const char *name, T result, int n, const V *args)
 	V f = LLVMGetNamedFunction(L->module, name);
 	if (!f) {
 		f = LLVMAddFunction(L->module, name, ft);
-		if (strncmp(name, "tilecpu_shared_", 15) == 0 || strcmp(name, "tilecpu_check_bounds") == 0)
+		if (strncmp(name, "tilecpu_shared_", 15) == 0 || strncmp(name, "tilecpu_check_", 14) == 0)
 			LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, attribute_only_watches(L));
 	}
 	return LLVMBuildCall2(L->b, ft, f, (V *)args, (unsigned)n, "");
@@ -294,6 +294,17 @@ static void cpu_check_bounds(Lower *L, const Storage *s, unsigned look, V more, 
 	CALL(L, "tilecpu_check_bounds", NULL, name_of(L, o), dims, s->bounds, more, line(L));
 }
 
+static V integer_type(Lower *L, DType d) { return const_i32(L, (int)dtype_bits(d) * (dtype_is_signed(d) ? -1 : 1)); }
+
+static void cpu_check_division(Lower *L, DType d, V a, V b) { CALL(L, "tilecpu_check_division", NULL, integer_type(L, d), a, b, line(L)); }
+
+static void cpu_check_shift(Lower *L, DType d, V a, V count)
+{
+	CALL(L, "tilecpu_check_shift", NULL, integer_type(L, d), a, count, line(L));
+}
+
+static void cpu_check_conversion(Lower *L, DType to, V x) { CALL(L, "tilecpu_check_conversion", NULL, integer_type(L, to), x, line(L)); }
+
 /* Runs on every machine of the last decade; the heavy products run in the runtime. */
 static const char *cpu_processor(const Tir *t)
 {
@@ -314,5 +325,6 @@ const TargetOps target_cpu = {
 	.wgmma_fence = cpu_wgmma_fence, .wgmma_commit = cpu_wgmma_commit, .wgmma_wait = cpu_wgmma_wait, .pin = cpu_pin, .ldmatrix = cpu_ldmatrix,
 	.stmatrix = cpu_stmatrix, .movmatrix = cpu_movmatrix, .mma_sync = cpu_mma_sync, .grid_wait = cpu_nothing, .grid_launch = cpu_nothing,
 	.cluster_sync = cpu_cluster_sync, .clock = cpu_clock, .timer = cpu_clock, .poll = cpu_poll, .print = cpu_print, .fail = cpu_fail,
-	.check_bounds = cpu_check_bounds,
+	.check_bounds = cpu_check_bounds, .check_division = cpu_check_division, .check_shift = cpu_check_shift,
+	.check_conversion = cpu_check_conversion,
 };

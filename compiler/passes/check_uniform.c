@@ -100,13 +100,15 @@ static Varies most(Varies a, Varies b)
 	return b.by > a.by ? b : a;
 }
 
-static Varies operands(const Checker *c, const Op *op)
+static Varies first_operands(const Checker *c, const Op *op, int n)
 {
 	Varies v = { 0 };
-	for (int i = 0; i < op->nargs; i++)
+	for (int i = 0; i < n; i++)
 		v = most(v, c->value[op->args[i]->id]);
 	return v;
 }
+
+static Varies operands(const Checker *c, const Op *op) { return first_operands(c, op, op->nargs); }
 
 static int64_t cluster_of(const Checker *c)
 {
@@ -137,7 +139,9 @@ static Varies result_of(const Checker *c, const Op *op)
 	case OP_VOTE: return of_vote(c, op);
 	case OP_CLUSTER_RANK: return (Varies){ BY_CTA, op };
 	case OP_BLOCK_IDX: return (Varies){ cluster_of(c) > 1 && attr_int(op, "axis", 0) == 0 ? BY_CTA : BY_NOTHING, op };
-	case OP_DIV: return numbers_cluster(c, op) ? (Varies){ 0 } : operands(c, op);
+	case OP_DIV: return numbers_cluster(c, op) ? (Varies){ 0 } : first_operands(c, op, 2);
+	case OP_MOD: case OP_SHL: case OP_SHR: return first_operands(c, op, 2);
+	case OP_CAST: return first_operands(c, op, 1);
 	default: return operands(c, op);
 	}
 }

@@ -281,6 +281,16 @@ static void check_numeric(Verifier *v, const Op *op, bool ints, bool floats, boo
 	operands_like_result(v, op);
 }
 
+/* Whether it counts, behind two operands. */
+static void check_partial(Verifier *v, const Op *op, bool floats)
+{
+	Op plain = *op;
+	if (op->nargs > 2)
+		need_scalar(v, op, 2, DT_BOOL);
+	plain.nargs = 2;
+	check_numeric(v, &plain, true, floats, false);
+}
+
 static void check_const(Verifier *v, const Op *op)
 {
 	const char *name = dtype_is_float(op->result->type.dtype) ? "fvalue" : "value";
@@ -306,6 +316,8 @@ static void check_select(Verifier *v, const Op *op)
 
 static void check_cast(Verifier *v, const Op *op)
 {
+	if (op->nargs > 1)
+		need_scalar(v, op, 1, DT_BOOL);
 	if (!need_kind(v, op, 0, TY_SCALAR) || op->code == OP_CAST)
 		return;
 	DType from = op->args[0]->type.dtype, to = op->result->type.dtype;
@@ -331,12 +343,12 @@ static void check_scalar(Verifier *v, const Op *op)
 	case OP_SELECT: check_select(v, op); break;
 	case OP_CAST: case OP_BITCAST: check_cast(v, op); break;
 	case OP_LDEXP: check_ldexp(v, op); break;
-	case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV: case OP_MOD: case OP_MIN: case OP_MAX:
-	case OP_NEG: case OP_ABS:
-		check_numeric(v, op, true, op->code != OP_MOD, false);
+	case OP_ADD: case OP_SUB: case OP_MUL: case OP_MIN: case OP_MAX: case OP_NEG: case OP_ABS:
+		check_numeric(v, op, true, true, false);
 		break;
+	case OP_DIV: check_partial(v, op, true); break;
+	case OP_MOD: case OP_SHL: case OP_SHR: check_partial(v, op, false); break;
 	case OP_AND: case OP_OR: case OP_XOR: case OP_NOT: check_numeric(v, op, true, false, true); break;
-	case OP_SHL: case OP_SHR: check_numeric(v, op, true, false, false); break;
 	case OP_FMA: case OP_EXP2: case OP_LOG2: case OP_SQRT: case OP_RSQRT: case OP_RCP: case OP_TANH: case OP_FLOOR:
 		check_numeric(v, op, false, true, false);
 		break;

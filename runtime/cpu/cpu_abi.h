@@ -98,6 +98,10 @@ enum { TILE_CPU_BF16, TILE_CPU_F16, TILE_CPU_TF32 };
 	/* dims: dimensions to look at, bits, and the rank << 8; UINT32_MAX: the tensor is not there.  bounds: indices, then extents, \
 	 * by dimension; the last index looked at goes on for `more` */ \
 	CPU(tilecpu_check_bounds, void, (TileCpuThread *t, const char *name, uint32_t dims, const int64_t *bounds, int64_t more, uint32_t line)) \
+	/* integers of |type| bits, signed below 0: a / b or a % b, a shifted by count, x converted, are about to be */ \
+	CPU(tilecpu_check_division, void, (TileCpuThread *t, int32_t type, int64_t a, int64_t b, uint32_t line)) \
+	CPU(tilecpu_check_shift, void, (TileCpuThread *t, int32_t type, int64_t a, int64_t count, uint32_t line)) \
+	CPU(tilecpu_check_conversion, void, (TileCpuThread *t, int32_t type, float x, uint32_t line)) \
 	/* ends the launch: a loop goes on for too long */ \
 	CPU(tilecpu_interrupted, void, (TileCpuThread *t, uint32_t line)) \
 	CPU(tilecpu_clock, uint64_t, (TileCpuThread *t))
@@ -117,7 +121,7 @@ typedef struct TileCpuLaunch {
 	void *const *params;
 	uint64_t seed;     /* scheduling and asynchrony; the same seed gives the same run of each CTA */
 	unsigned workers;  /* host threads; 0: one per core */
-	bool no_race_check;
+	bool no_race_check, no_arithmetic_check;
 	double timeout;    /* seconds without progress after which the launch fails; 0: never */
 	void (*progress)(void *user, uint64_t ctas_done, uint64_t ctas); /* or NULL */
 	void *user;

@@ -97,6 +97,7 @@ tilert_status rt_cpu_launch(const tilert_prepared *p, tilert_stream stream)
 	l.seed = d->seed;
 	l.workers = d->threads;
 	l.no_race_check = !d->checks.races;
+	l.no_arithmetic_check = !d->checks.arithmetic;
 	l.timeout = d->checks.timeout;
 	l.progress = d->progress;
 	l.user = d->progress_user;

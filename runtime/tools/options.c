@@ -12,7 +12,7 @@
 
 typedef enum OptionId {
 	OPT_KERNEL, OPT_ARG, OPT_DIM, OPT_SCALAR, OPT_OUT, OPT_DEVICE, OPT_TIME, OPT_COMPARE, OPT_TOL, OPT_SEED,
-	OPT_SEEDS, OPT_NO_RACE_CHECK, OPT_TIMEOUT, OPT_THREADS, OPT_DEFINE, OPT_INCLUDE, OPT_RUN, OPT_LIST, OPT_JSON, OPT_HELP, OPT_VERSION
+	OPT_SEEDS, OPT_NO_RACE_CHECK, OPT_NO_ARITHMETIC_CHECK, OPT_TIMEOUT, OPT_THREADS, OPT_DEFINE, OPT_INCLUDE, OPT_RUN, OPT_LIST, OPT_JSON, OPT_HELP, OPT_VERSION
 } OptionId;
 
 typedef struct OptionRow {
@@ -35,6 +35,8 @@ static const OptionRow rows[] = {
 	{ OPT_SEED, "--seed", "S", "of random tensors and of the CPU device's scheduling (default 1)" },
 	{ OPT_SEEDS, "--seeds", "N", "runs N times, with the schedules of seeds S, S + 1, ..." },
 	{ OPT_NO_RACE_CHECK, "--no-race-check", NULL, "CPU device: looks for no races and missing fences, and is faster" },
+	{ OPT_NO_ARITHMETIC_CHECK, "--no-arithmetic-check", NULL, "CPU device: takes division by zero, shifts and conversions out of\n"
+	                                                          "range as LANGUAGE.md has them (section 2)" },
 	{ OPT_TIMEOUT, "--timeout", "SECONDS", "CPU device: ends a launch without progress (default 60; 0: never)" },
 	{ OPT_THREADS, "--threads", "N", "CPU device: host threads, which are its sm_count (default: all cores)" },
 	{ OPT_DEFINE, "-D", "NAME=V", "passed to tilec" },
@@ -125,6 +127,7 @@ static void apply(Options *o, const OptionRow *row, const char *value)
 	case OPT_SEED: o->seed = parse_unsigned(row->name, value, 0, UINT64_MAX); break;
 	case OPT_SEEDS: o->seeds = (unsigned)parse_unsigned(row->name, value, 1, 1000000); break;
 	case OPT_NO_RACE_CHECK: o->no_race_check = true; break;
+	case OPT_NO_ARITHMETIC_CHECK: o->no_arithmetic_check = true; break;
 	case OPT_TIMEOUT: o->timeout = parse_real(row->name, value); break;
 	case OPT_THREADS: o->threads = (unsigned)parse_unsigned(row->name, value, 1, 1024); break;
 	case OPT_DEFINE:

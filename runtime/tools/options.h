@@ -26,7 +26,7 @@ typedef struct Options {
 	uint64_t seed;
 	unsigned threads; /* of the CPU device; 0: all cores */
 	unsigned seeds;   /* to run with, from `seed` on */
-	bool list, json, time, no_race_check;
+	bool list, json, time, no_race_check, no_arithmetic_check;
 	unsigned repeats; /* 0: the device's default */
 } Options;
 

@@ -68,7 +68,7 @@ static void clear_progress(Progress *p)
 static void set_up_cpu(tilert_device *d, const Options *o, Progress *p)
 {
 	run_check(tilert_cpu_configure(d, o->seed, o->threads));
-	run_check(tilert_cpu_set_checks(d, &(tilert_cpu_checks){ .races = !o->no_race_check, .timeout = o->timeout }));
+	run_check(tilert_cpu_set_checks(d, &(tilert_cpu_checks){ .races = !o->no_race_check, .arithmetic = !o->no_arithmetic_check, .timeout = o->timeout }));
 	clock_gettime(CLOCK_MONOTONIC, &p->last);
 	if (isatty(STDERR_FILENO))
 		run_check(tilert_cpu_set_progress(d, show_progress, p));

@@ -262,6 +262,13 @@ static void integers_of(int64_t a, int64_t b, int64_t c, int64_t n, double f, do
 	memcpy(y, want, sizeof want);
 }
 
+/* What has a result by convention only is reported by default. */
+static void check_arithmetic(const TileRun *r, int on)
+{
+	if (r->is_cpu)
+		assert_int_equal(tilert_cpu_set_checks(r->device, &(tilert_cpu_checks){ .races = 1, .arithmetic = on, .timeout = 60 }), TILERT_OK);
+}
+
 static void test_integers(void **state)
 {
 	enum { N = 64, ROWS = 23 };
@@ -286,8 +293,14 @@ static void test_integers(void **state)
 	TestTensor *in[] = { &a, &b, &c, &n, &f };
 	for (int i = 0; i < 5; i++)
 		tensor_upload(in[i]);
-	run_launch(r, "integers", (tilert_arg[]){ arg_tensor("a", &a), arg_tensor("b", &b), arg_tensor("c", &c), arg_tensor("n", &n),
-		arg_tensor("f", &f), arg_tensor("y", &y) }, 6);
+	tilert_arg args[] = { arg_tensor("a", &a), arg_tensor("b", &b), arg_tensor("c", &c), arg_tensor("n", &n), arg_tensor("f", &f), arg_tensor("y", &y) };
+	if (r->is_cpu) {
+		assert_int_equal(run_try(r, "integers", args, 6), TILERT_EDEVICE);
+		assert_non_null(strstr(tilert_last_error(), "is shifted by "));
+	}
+	check_arithmetic(r, 0);
+	run_launch(r, "integers", args, 6);
+	check_arithmetic(r, 1);
 	tensor_compare(&y, want, 0, 0);
 	free_all((TestTensor[]){ a, b, c, n, f, y }, 6);
 }

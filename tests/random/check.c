@@ -13,6 +13,18 @@
 
 const char *const verdict_names[VERDICTS] = { "right", "refused", "WRONG", "FAILED", "INTERNAL", "MEANINGLESS", "CRASH" };
 
+tilert_device *programs_device(uint64_t seed)
+{
+	tilert_device *d;
+	if (tilert_device_open("cpu", &d) != TILERT_OK) {
+		fprintf(stderr, "random: %s\n", tilert_last_error());
+		return NULL;
+	}
+	tilert_cpu_configure(d, seed, 1);
+	tilert_cpu_set_checks(d, &(tilert_cpu_checks){ .races = 1, .timeout = 60 });
+	return d;
+}
+
 typedef struct Job {
 	const Batch *b;
 	Arena *arena;

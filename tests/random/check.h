@@ -35,6 +35,8 @@ typedef struct Batch {
 
 /* The module, owned by the caller, and of each program the digests of what must come out. */
 typedef struct Products { char *module; size_t module_len; uint64_t (*digest)[MAX_TENSORS]; } Products;
+/* The CPU device with this schedule, where programs may divide by zero and the like; NULL, and prints why. */
+tilert_device *programs_device(uint64_t seed);
 /* A report for each program; products may be NULL. */
 void check_batch(const Batch *b, tilert_device *device, Report *reports, Products *products);
 

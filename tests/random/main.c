@@ -40,12 +40,9 @@ typedef struct Worker {
 static void run_batch(const Options *o, uint64_t first, int n, Report *reports, int *statements)
 {
 	Program programs[MAX_BATCH];
-	tilert_device *device;
-	if (tilert_device_open("cpu", &device) != TILERT_OK) {
-		fprintf(stderr, "random: %s\n", tilert_last_error());
+	tilert_device *device = programs_device(first + 1);
+	if (!device)
 		exit(3);
-	}
-	tilert_cpu_configure(device, first + 1, 1);
 	for (int k = 0; k < n; k++) {
 		program_generate(&programs[k], first + (uint64_t)k);
 		statements[k] = programs[k].statements;

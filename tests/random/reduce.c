@@ -42,10 +42,9 @@ static Verdict verdict_of(Program *p, char *text, int opt_level, Report *shared)
 	fflush(NULL);
 	pid_t pid = fork();
 	if (pid == 0) {
-		tilert_device *d;
-		if (tilert_device_open("cpu", &d) != TILERT_OK)
+		tilert_device *d = programs_device(p->seed + 1);
+		if (!d)
 			_exit(3);
-		tilert_cpu_configure(d, p->seed + 1, 1);
 		p->text = text;
 		check_batch(&(Batch){ .program = p, .n = 1, .cpu = true, .opt_level = opt_level }, d, shared, NULL);
 		_exit(0);

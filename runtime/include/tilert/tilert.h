@@ -77,9 +77,10 @@ TILERT_API tilert_status tilert_device_get_info(const tilert_device *d, tilert_d
 
 /** CPU device: seed of scheduling and asynchrony (default 1) and host threads used, its sm_count (0: all cores). */
 TILERT_API tilert_status tilert_cpu_configure(tilert_device *d, uint64_t seed, unsigned threads);
-/** CPU device: what it checks.  At first: both on (the environment's TILERT_NO_RACE_CHECK=1 turns the first off), 60 seconds. */
+/** CPU device: what it checks.  At first: all on (the environment's TILERT_NO_RACE_CHECK=1 turns the first off), 60 seconds. */
 typedef struct tilert_cpu_checks {
 	int races;      /**< of accesses to shared memory, and missing fences */
+	int arithmetic; /**< division by zero, shifts and conversions out of range */
 	double timeout; /**< a launch fails after so many seconds without progress; 0: never */
 } tilert_cpu_checks;
 TILERT_API tilert_status tilert_cpu_set_checks(tilert_device *d, const tilert_cpu_checks *checks);

@@ -187,6 +187,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "random_runner: %s\n", tilert_last_error());
 		return 3;
 	}
+	if (argc <= 2 || !strcmp(argv[2], "cpu")) /* programs may divide by zero and the like */
+		tilert_cpu_set_checks(r.device, &(tilert_cpu_checks){ .races = 1, .timeout = 60 });
 	long from = getenv("RANDOM_FROM") ? atol(getenv("RANDOM_FROM")) : 0; /* goes on behind a program that took the context */
 	for (long n = 0; read_job(list, &job); n++) {
 		if (n < from)
