@@ -16,6 +16,7 @@ typedef enum KdaGate { /* log gates; raw ones are normal */
 	KDA_MILD,      /* log sigmoid(4 + normal) */
 	KDA_ZERO,      /* nothing decays */
 	KDA_FIVE,      /* -5 everywhere */
+	KDA_FOUR,      /* uniform in (-4, 0) */
 	KDA_RESETS,    /* mild, one token in 16 -1000 in every channel */
 	KDA_TWENTY,    /* uniform in (-20, 0) */
 	KDA_ANY,       /* -e^(3 normal): from e^-9 to e^9 */
