@@ -509,8 +509,7 @@ static void expect_refused(GdnRun *r, tilekern_gdn_params p, const char *const *
 /* Parameters of a newer header: zeros behind what is known are fine. */
 static void run_versions(const void *row)
 {
-	struct { tilekern_gdn_params p; unsigned char more[24]; } newer = { .more = { 0 } };
-	tilekern_gdn_params_init(&newer.p);
+	struct { tilekern_gdn_params p; unsigned char more[24]; } newer = { .p = TILEKERN_GDN_PARAMS_INIT };
 	GdnRun *r = gdn_run_make(row);
 	char size[32], known[32];
 	gdn_run_forward(r);
@@ -549,15 +548,15 @@ static void run_refusals(const void *row)
 	REFUSED(p.tokens = -3, "tokens", "-3");
 	REFUSED(p.qk_heads = 0, "qk_heads", "0");
 	REFUSED(p.value_heads = 3, "value_heads", "3", "qk_heads", "2");
-	REFUSED(p.key_dim = 12, "q_strides.head", "12", "8");
+	REFUSED(p.key_dim = 12, "key_dim", "12");
 	REFUSED(p.key_dim = 264, "key_dim", "264");
 	REFUSED(p.key_dim = 0, "key_dim", "0");
-	REFUSED(p.value_dim = 12, "v_strides.head", "12", "8");
+	REFUSED(p.value_dim = 12, "value_dim", "12");
 	REFUSED(p.value_dim = 264, "value_dim", "264");
 	REFUSED(p.dtype = TILERT_F32, "dtype", "f32");
-	REFUSED(p.gate_dtype = TILERT_I32, "gate_dtype", "i32", "f16");
+	REFUSED(p.gate_dtype = TILERT_F16, "gate_dtype", "f16");
 	REFUSED(p.beta_dtype = TILERT_I32, "beta_dtype", "i32");
-	REFUSED(p.state_dtype = TILERT_I32, "state_dtype", "i32", "f16");
+	REFUSED(p.state_dtype = TILERT_F16, "state_dtype", "f16");
 	REFUSED((p.cu_seqlens = r->a_log.p, p.batch = 1, p.sequences = 1, p.seqlens_dtype = TILERT_F32), "seqlens_dtype", "f32");
 	REFUSED((p.cu_seqlens = r->a_log.p, p.sequences = 1), "batch", "2", "cu_seqlens");
 	REFUSED((p.cu_seqlens = r->a_log.p, p.batch = 1, p.sequences = -1), "sequences", "-1");
@@ -576,6 +575,7 @@ static void run_refusals(const void *row)
 	REFUSED(p.g += 1, "g is at", "4");
 	REFUSED(p.workspace += 64, "workspace is at", "256");
 	REFUSED(p.final_state += 4, "final_state is at", "16");
+	REFUSED(p.initial_state = p.final_state, "initial_state", "final_state");
 	REFUSED((p.q_strides = r->q.strides, p.q_strides.token += 4), "q_strides.token", "multiple of 8");
 	REFUSED((p.o_strides = r->o.strides, p.o_strides.head = 3), "o_strides.head", "is 3", "multiple of 8");
 	REFUSED((p.v_strides = r->v.strides, p.v_strides.batch = -8), "v_strides.batch", "-8");
@@ -602,7 +602,7 @@ static void run_refusals(const void *row)
 	GDN_OK(tilekern_gdn_prepare(r->gdn, &p, &call));
 	tilekern_gdn_call_destroy(call);
 	p = r->p;
-	p.key_dim = 264;
+	p.key_dim = 12;
 	assert_int_equal(tilekern_gdn_workspace_bytes(r->gdn, &p, &bytes), TILERT_EINVAL);
 	gdn_run_free(r);
 }
@@ -612,7 +612,8 @@ static void run_refusals(const void *row)
 static const int none[] = { 0, -1 }, far_lengths[] = { 70, 65, -1 }, empty_ones[] = { 0, 0, 0, -1 }, all_lengths[] = { 0, 1, 63, 64, 65, 200, 0, 2, -1 },
 	aligned[] = { 64, 128, 64, -1 }, around[] = { 65, 0, 0, 63, 1, 129, 0, -1 }, pair[] = { 70, 130, -1 }, two[] = { 0, 65, -1 },
 	few_long[] = { 1000, 0, 2000, 65, -1 }, one_long[] = { 0, 1, 65, 4700, 0, 200, -1 }, two_long[] = { 4500, 130, 4300, -1 },
-	long_short[] = { 4500, 65, -1 }, eight[] = { 0, 1, 63, 64, 4700, 65, 0, 2, -1 };
+	long_short[] = { 4500, 65, -1 }, eight[] = { 0, 1, 63, 64, 4700, 65, 0, 2, -1 },
+	serving[] = { 1, 3, 1000, 0, 31, 32, 33, 1, 129, 300, 2, -1 }, longer[] = { 3, 2000, 0, 1, -1 };
 static int tiny[3001]; /* 0 .. 3 tokens each */
 
 static const GdnRow strides[] = {
@@ -631,7 +632,7 @@ static const GdnRow packed[] = {
 	{ .name = "packed_around_empty_ones", .in = { .key_dim = 64, .value_dim = 64 }, .lengths = around, .spare = 1, .states = GDN_FINAL },
 	{ .name = "packed_around_empty_ones_mixed", .in = { .qk_heads = 2, .value_heads = 6, .gates = GDN_GATES_MIXED }, .lengths = around, .spare = 64,
 		.states = GDN_INITIAL, .lengths_i64 = true },
-	{ .name = "packed_many_tiny", .in = { .tokens = 0 }, .lengths = tiny, .spare = 5, .states = GDN_NO_STATES, .chunk = 0.01 },
+	{ .name = "packed_many_tiny", .in = { .tokens = 0 }, .lengths = tiny, .spare = 5, .states = GDN_NO_STATES, .chunk = 0.01, .split = TILEKERN_SPLIT_OFF },
 	{ .name = "packed_many_tiny_d64", .in = { .key_dim = 64, .value_dim = 64 }, .lengths = tiny, .states = GDN_BOTH, .chunk = 0.01 },
 	{ .name = "packed_no_tokens", .in = { .tokens = 0 }, .lengths = empty_ones, .states = GDN_BOTH },
 	{ .name = "packed_no_tokens_spare", .in = { .tokens = 0 }, .lengths = empty_ones, .spare = 70, .states = GDN_FINAL },
@@ -752,6 +753,33 @@ static const GdnRow splits[] = {
 		.states = GDN_BOTH, .lengths_i64 = true, .strided = true },
 };
 
+/* Many sequences of few tokens: one kernel, on few processors, which cuts the long ones where the gates let it. */
+#define FEW .processors = 3
+static const GdnRow singles[] = {
+	{ .name = "single", .in = { .qk_heads = 1, .value_heads = 2 }, .lengths = serving, .spare = 40, .states = GDN_BOTH, FEW },
+	{ .name = "single_v_first", .in = { .qk_heads = 1, .value_heads = 3, .gates = GDN_GATES_MIXED }, .lengths = serving, .options = NORM, .states = GDN_BOTH,
+		.state_v_first = true, .lengths_i64 = true, .strided = true, FEW },
+	{ .name = "single_bf16_states", .in = { .qk_heads = 2, .value_heads = 2, .gate16 = true }, .lengths = all_lengths, .spare = 1, .options = NORM | RAW,
+		.states = GDN_BOTH, .state_bf16 = true, FEW },
+	{ .name = "single_bf16_states_v_first", .in = { .value_heads = 2, .beta16 = true }, .lengths = all_lengths, .options = NORM | SIGMOID | TWICE,
+		.states = GDN_BOTH, .state_bf16 = true, .state_v_first = true, .strided = true, FEW },
+	{ .name = "single_fp16", .in = { .qk_heads = 1, .value_heads = 2, .fp16 = true }, .lengths = serving, .options = NORM, .states = GDN_FINAL, FEW },
+	{ .name = "single_fp16_v_first", .in = { .qk_heads = 1, .value_heads = 2, .fp16 = true, .gate16 = true, .beta16 = true }, .lengths = serving,
+		.options = NORM | RAW | SIGMOID, .states = GDN_BOTH, .state_v_first = true, FEW },
+	{ .name = "single_without_states", .in = { .value_heads = 2 }, .lengths = serving, .options = NORM, FEW },
+	{ .name = "single_initial", .in = { .value_heads = 2, .gates = GDN_GATES_ZERO }, .lengths = all_lengths, .options = NORM, .states = GDN_INITIAL, FEW },
+	{ .name = "single_cut_zero", .in = { .value_heads = 2, .gates = GDN_GATES_ZERO }, .lengths = serving, .options = NORM, .states = GDN_BOTH, FEW },
+	{ .name = "single_cut_patches", .in = { .value_heads = 2, .gates = GDN_GATES_PATCHES }, .lengths = longer, .options = NORM, .states = GDN_BOTH, FEW },
+	{ .name = "single_cut_exact", .in = { .value_heads = 2 }, .lengths = serving, .options = NORM, .split = TILEKERN_SPLIT_EXACT, .states = GDN_BOTH, FEW },
+	{ .name = "single_many_rows", .in = { .batch = 600, .tokens = 2 }, .options = NORM, .states = GDN_FINAL, FEW }, /* more than deal.tile has threads */
+	{ .name = "single_rows", .in = { .batch = 5, .tokens = 97, .qk_heads = 1, .value_heads = 2 }, .strided = true, .states = GDN_BOTH, FEW },
+	{ .name = "single_rows_v_first", .in = { .batch = 2, .tokens = 900, .value_heads = 2 }, .options = NORM, .state_v_first = true, .states = GDN_BOTH, FEW },
+	{ .name = "single_keys_equal", .in = { .batch = 2, .tokens = 200, .keys = GDN_KEYS_EQUAL, .gates = GDN_GATES_ZERO, .beta = 1 }, .states = GDN_FINAL, FEW },
+	{ .name = "single_keys_collinear", .in = { .batch = 2, .tokens = 200, .keys = GDN_KEYS_COLLINEAR, .betas = GDN_BETAS_TWICE }, .states = GDN_FINAL, FEW },
+	{ .name = "single_keys_positive_fp16", .in = { .batch = 2, .tokens = 200, .keys = GDN_KEYS_POSITIVE, .fp16 = true, .gates = GDN_GATES_ZERO },
+		.states = GDN_FINAL, FEW },
+};
+
 /* For run_wild, with every kernel that reads offsets. */
 static const GdnRow wilds[] = {
 	{ .name = "wild_offsets", .in = { .value_heads = 2, .seed = 31 }, .lengths = all_lengths, .spare = 70, .states = GDN_BOTH, .strided = true },
@@ -760,6 +788,7 @@ static const GdnRow wilds[] = {
 	{ .name = "wild_offsets_saves", .in = { .value_heads = 2, .seed = 34 }, .lengths = all_lengths, .save = true, .states = GDN_BOTH },
 	{ .name = "wild_offsets_k200", .in = { .key_dim = 200, .value_dim = 72, .seed = 35 }, .lengths = around, .spare = 3, .save = true, .states = GDN_BOTH,
 		.lengths_i64 = true },
+	{ .name = "wild_offsets_single", .in = { .value_heads = 2, .seed = 38 }, .lengths = serving, .options = NORM, .states = GDN_BOTH, FEW },
 	{ .name = "wild_offsets_split", .in = { .seed = 36 }, .lengths = few_long, .spare = 100, AUTO, .states = GDN_BOTH, .strided = true },
 	{ .name = "wild_offsets_joined", .in = { .gates = GDN_GATES_PATCHES, .seed = 37 }, .lengths = one_long, .spare = 10, EXACT, .states = GDN_BOTH,
 		.lengths_i64 = true },
@@ -993,15 +1022,18 @@ size_t gdn_cases(NumericCase *out)
 		{ "is_repeatable_packed_fp16", run_repeatable, { .in = { .qk_heads = 1, .value_heads = 2, .fp16 = true, .seed = 2 }, .lengths = all_lengths,
 			.spare = 20, .options = NORM | RAW | SIGMOID, .states = GDN_BOTH } },
 		{ "is_repeatable_k256", run_repeatable, { .in = { .tokens = 130, .key_dim = 256, .value_dim = 136, .seed = 3 }, .states = GDN_BOTH } },
+		{ "is_repeatable_single", run_repeatable, { .in = { .qk_heads = 1, .value_heads = 2, .seed = 20 }, .lengths = serving, .options = NORM, .states = GDN_BOTH,
+			FEW } },
 		{ "is_repeatable_split", run_repeatable, { .in = { .tokens = 1500, .seed = 4 }, .states = GDN_BOTH, AUTO } },
 		{ "is_repeatable_joined", run_repeatable, { .in = { .gates = GDN_GATES_PATCHES, .seed = 14 }, .lengths = one_long, .states = GDN_BOTH, EXACT } },
-		{ "sequences_alone", run_alone, { .in = { .qk_heads = 1, .value_heads = 2, .seed = 5 }, .lengths = all_lengths, .spare = 30, .states = GDN_BOTH } },
+		{ "sequences_alone", run_alone, { .in = { .qk_heads = 1, .value_heads = 2, .seed = 5 }, .lengths = all_lengths, .spare = 30, .states = GDN_BOTH,
+			.split = TILEKERN_SPLIT_OFF } },
 		{ "sequences_alone_d64_fp16", run_alone, { .in = { .key_dim = 64, .value_dim = 64, .fp16 = true, .gates = GDN_GATES_MIXED, .seed = 6 },
 			.lengths = around, .states = GDN_FINAL, .strided = true } },
 		{ "sequences_alone_k72_v200", run_alone, { .in = { .key_dim = 72, .value_dim = 200, .seed = 7 }, .lengths = two, .states = GDN_BOTH } },
 		{ "sequences_alone_without_split", run_alone, { .in = { .seed = 15 }, .lengths = few_long, .states = GDN_BOTH, .split = TILEKERN_SPLIT_OFF,
 			.processors = 16 } },
-		{ "rows_alone", run_alone, { .in = { .batch = 3, .tokens = 65, .qk_heads = 2, .value_heads = 2, .seed = 8 }, .states = GDN_BOTH } },
+		{ "rows_alone", run_alone, { .in = { .batch = 3, .tokens = 65, .qk_heads = 2, .value_heads = 2, .seed = 8 }, .states = GDN_BOTH, .split = TILEKERN_SPLIT_OFF } },
 		{ "replayed_with_other_lengths", run_replayed, { .in = { .qk_heads = 1, .value_heads = 2, .seed = 12 }, .lengths = all_lengths, .spare = 7,
 			.states = GDN_BOTH } },
 		{ "replayed_with_other_lengths_joined", run_replayed, { .in = { .gates = GDN_GATES_PATCHES, .seed = 13 }, .lengths = eight, .spare = 300, AUTO,
@@ -1037,6 +1069,7 @@ size_t gdn_cases(NumericCase *out)
 	ADD_ROWS(&t, numbers);
 	ADD_ROWS(&t, saves);
 	ADD_ROWS(&t, splits);
+	ADD_ROWS(&t, singles);
 	for (size_t i = 0; i < sizeof wilds / sizeof wilds[0]; i++)
 		add(&t, run_wild, &wilds[i], wilds[i].name);
 	for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)
