@@ -3,6 +3,36 @@
 
 Storage *storage_of(Lower *L, const Op *object) { return L->storage[object->result->id]; }
 
+enum { MOST_REGISTERS = 256, UNSET = 0x7fc0cafe }; /* UNSET: a NaN that runtime/cpu/arithmetic.c knows */
+
+/* MOST_REGISTERS times UNSET. */
+static V unset_registers(Lower *L)
+{
+	V g = LLVMGetNamedGlobal(L->module, "unset"), words[MOST_REGISTERS];
+	if (g)
+		return g;
+	for (int i = 0; i < MOST_REGISTERS; i++)
+		words[i] = const_i32(L, UNSET);
+	g = LLVMAddGlobal(L->module, LLVMArrayType2(L->i32, MOST_REGISTERS), "unset");
+	LLVMSetInitializer(g, LLVMConstArray2(L->i32, words, MOST_REGISTERS));
+	LLVMSetGlobalConstant(g, 1);
+	LLVMSetLinkage(g, LLVMPrivateLinkage);
+	return g;
+}
+
+/* On the CPU device what nobody has set yet is NaN, or -1. */
+static void spoil(Lower *L, V alloca, DType d, int n)
+{
+	unsigned align = LLVMGetAlignment(alloca);
+	V bytes = LLVMSizeOf(LLVMGetAllocatedType(alloca));
+	if (!L->ops->cpu)
+		return;
+	if (d == DT_F32 && n <= MOST_REGISTERS)
+		LLVMBuildMemCpy(L->b, alloca, align, unset_registers(L), 4, bytes);
+	else
+		LLVMBuildMemSet(L->b, alloca, LLVMConstInt(L->i8, 0xff, 0), bytes, align);
+}
+
 static void declare_frag(Lower *L, Storage *s, const Op *op)
 {
 	const char *why = "";
@@ -16,6 +46,7 @@ static void declare_frag(Lower *L, Storage *s, const Op *op)
 	s->packed = dtype_bits(t->dtype) == 16 && dtype_is_float(t->dtype) && s->layout->pairs;
 	T elem = s->packed ? LLVMVectorType(type_of(L, t->dtype), 2) : t->dtype == DT_BOOL ? L->i8 : type_of(L, t->dtype);
 	s->pointer = entry_alloca(L, LLVMArrayType2(elem, (uint64_t)s->layout->nregs / (s->packed ? 2 : 1)), "frag");
+	spoil(L, s->pointer, t->dtype, s->layout->nregs);
 }
 
 V frag_register(Lower *L, const Storage *s, int reg)
@@ -34,6 +65,7 @@ void declare_object(Lower *L, const Op *op)
 	case OP_FRAG: declare_frag(L, s, op); break;
 	case OP_VAR:
 		s->pointer = entry_alloca(L, op->result->type.dtype == DT_BOOL ? L->i8 : type_of(L, op->result->type.dtype), "var");
+		spoil(L, s->pointer, op->result->type.dtype, 1);
 		debug_variable(L, attr_text(op, "name", NULL), op->result->type.dtype, s->pointer, op->loc);
 		break;
 	case OP_MBARRIER: s->pointer = L->shared; break;

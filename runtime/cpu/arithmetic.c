@@ -4,6 +4,10 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "runtime/src/float16.h"
+
+static const uint32_t UNSET = 0x7fc0cafe; /* compiler/lower/objects.c has it, too */
+
 static bool checks(TileCpuThread *t)
 {
 	return !thread_of(t)->cta->worker->launch->no_arithmetic_check;
@@ -45,4 +49,12 @@ void tilecpu_check_conversion(TileCpuThread *t, int32_t type, float x, uint32_t 
 
 	if (!(whole >= (type < 0 ? -end : 0) && whole < end) && checks(t))
 		report_fail(thread_of(t), line, "%g does not fit %c%d", (double)x, type < 0 ? 'i' : 'u', bits_of(type));
+}
+
+void check_set(Thread *t, const char *what, const float *registers, uint32_t n, uint32_t line)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (rt_float_bits(registers[i]) != UNSET)
+			return;
+	report_fail(t, line, "this %s adds to a fragment that nothing has been assigned to", what);
 }

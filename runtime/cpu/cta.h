@@ -363,6 +363,11 @@ void products_reset(ProductQueue *q);
 /* Whether the thread has products it has not waited for; the line of the last. */
 bool products_pending(const Thread *t, uint32_t *line);
 
+/* ---- arithmetic.c ---- */
+
+/* n registers that a product adds to: not all of them are as the compiler leaves what nobody has set. */
+void check_set(Thread *t, const char *what, const float *registers, uint32_t n, uint32_t line);
+
 /* ---- report.c ---- */
 
 /* Records the first error of the worker; t may be NULL.  Returns only to the scheduler. */

@@ -277,6 +277,7 @@ void tilecpu_mma_sync(TileCpuThread *t, float *d, const uint32_t *a, const uint3
 	check_full(self, "mma.sync", line);
 	if (kind > TILE_CPU_TF32)
 		report_fail(self, line, "mma.sync of operand kind %u", kind);
+	check_set(self, "mma.sync", d, 4, line);
 	r->in[thread_lane(self)] = a;
 	r->in2[thread_lane(self)] = b;
 	r->out[thread_lane(self)] = d;

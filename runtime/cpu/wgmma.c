@@ -373,10 +373,13 @@ static void take_part(Thread *t, const Product *p, float *d, bool add)
 {
 	uint32_t i = member(t);
 
-	if (p->acc->part[i] == PART_NONE)
+	if (p->acc->part[i] == PART_NONE) {
+		if (add)
+			check_set(t, "wgmma", d, p->acc->n / 2, p->x.line);
 		join(p->acc, i, d, add);
-	else if (p->acc->d[i] != d)
+	} else if (p->acc->d[i] != d) {
 		report_fail(t, p->x.line, "the threads of a warpgroup use different registers in the wgmma of this line");
+	}
 }
 
 void tilecpu_wgmma(TileCpuThread *t, float *d, uint32_t n, uint32_t kind, const uint32_t *a, uint64_t desc_a, uint64_t desc_b, uint32_t flags, uint32_t line)
