@@ -20,12 +20,13 @@ static void make_row(Random *r, GdnKeys kind, bool is_k, const float *axis, floa
 {
 	static const float norms[] = { 0, 1e-3f, 1, 45 };
 	fill(r, x, n, kind == GDN_KEYS_POSITIVE);
-	float apart = kind == GDN_KEYS_EQUAL ? 0 : 0.05f;
-	for (int64_t i = 0; i < n && (kind == GDN_KEYS_COLLINEAR || kind == GDN_KEYS_EQUAL) && is_k; i++)
+	bool equal = kind == GDN_KEYS_EQUAL || kind == GDN_KEYS_SHORT;
+	float apart = equal ? 0 : 0.05f;
+	for (int64_t i = 0; i < n && (kind == GDN_KEYS_COLLINEAR || equal) && is_k; i++)
 		x[i] = axis[i] + apart * x[i];
 	input_normalise(x, n);
-	if (kind == GDN_KEYS_RAW || kind == GDN_KEYS_LONG) {
-		float norm = kind == GDN_KEYS_RAW ? norms[random_bits(r) >> 62] : 1.6f;
+	if (kind == GDN_KEYS_RAW || kind == GDN_KEYS_LONG || kind == GDN_KEYS_SHORT) {
+		float norm = kind == GDN_KEYS_RAW ? norms[random_bits(r) >> 62] : kind == GDN_KEYS_LONG ? 1.6f : 0.8f;
 		for (int64_t i = 0; i < n; i++)
 			x[i] *= norm;
 	}

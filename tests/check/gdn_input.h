@@ -21,6 +21,7 @@ typedef enum GdnKeys { /* how q and k are made */
 	GDN_KEYS_POSITIVE,  /* FLA's tests: q, k and v uniform in (0, 1), q and k normalised */
 	GDN_KEYS_COLLINEAR, /* keys of a head 5% apart, normalised */
 	GDN_KEYS_EQUAL,     /* one key for all tokens of a head, normalised */
+	GDN_KEYS_SHORT,     /* the same with norms of 0.8 */
 	GDN_KEYS_LONG,      /* norms of 1.6: beta k k^T may expand a state, which strong gates make harmless */
 	GDN_KEYS_RAW        /* normal, not normalised: norms of 0, 1e-3, 1 or 45 at random */
 } GdnKeys;

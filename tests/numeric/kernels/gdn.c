@@ -680,6 +680,11 @@ static const GdnRow numbers[] = {
 		.states = GDN_FINAL },
 	/* Equal keys: the rows of e u cancel, what rounding takes from them does not.  At betas near 2 also what fp16 takes from T and P remains. */
 	{ .name = "keys_equal_64", .in = { .tokens = 64, .keys = GDN_KEYS_EQUAL, .gates = GDN_GATES_ZERO, .beta = 1 }, .states = GDN_FINAL },
+	{ .name = "keys_equal_12", .in = { .tokens = 12, .keys = GDN_KEYS_EQUAL, .gates = GDN_GATES_ZERO, .beta = 1 }, .states = GDN_FINAL },
+	{ .name = "keys_equal_45", .in = { .tokens = 45, .keys = GDN_KEYS_EQUAL, .gates = GDN_GATES_ZERO, .beta = 1 }, .states = GDN_FINAL },
+	{ .name = "keys_equal_short_64", .in = { .tokens = 64, .keys = GDN_KEYS_SHORT, .gates = GDN_GATES_ZERO, .beta = 1 }, .states = GDN_FINAL },
+	{ .name = "keys_equal_short_150_norm", .in = { .tokens = 150, .keys = GDN_KEYS_SHORT, .gates = GDN_GATES_ZERO, .beta = 1 },
+		.options = NORM, .states = GDN_FINAL },
 	{ .name = "keys_equal_200", .in = { .tokens = 200, .keys = GDN_KEYS_EQUAL, .gates = GDN_GATES_ZERO, .beta = 1 }, .states = GDN_FINAL },
 	{ .name = "keys_equal_200_half", .in = { .tokens = 200, .keys = GDN_KEYS_EQUAL, .gates = GDN_GATES_ZERO, .beta = 0.5f }, .states = GDN_FINAL },
 	{ .name = "keys_equal_64_fp16", .in = { .tokens = 64, .keys = GDN_KEYS_EQUAL, .gates = GDN_GATES_ZERO, .beta = 1, .fp16 = true }, .states = GDN_FINAL,
