@@ -136,6 +136,7 @@ struct Lower {
 	V cta_thread, cta_lane, cta_warp;
 	V shared_word;         /* of the CTA's shared memory, as in descriptors */
 	unsigned line;         /* of the op being emitted */
+	uint32_t source;       /* its file's */
 	const Op *misplaced;   /* the access whose elements were last reported to be in other threads */
 
 	T i1, i8, i16, i32, i64, f32, f16, bf16, ptr, ptr_shared, ptr_global, void_t;

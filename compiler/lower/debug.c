@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compiler/lower/context.h"
+#include "runtime/cpu/cpu_abi.h"
 
 typedef struct DebugInfo {
 	LLVMDIBuilderRef builder;
@@ -59,6 +60,7 @@ void debug_location(Lower *L, Loc loc)
 	if (loc.source)
 		diags_linecol(L->diags, loc, &line, &col);
 	L->line = line;
+	L->source = loc.source;
 	LLVMMetadataRef scope = L->debug->scope;
 	if (loc.source && loc.source != L->kernel->loc.source)
 		scope = LLVMDIBuilderCreateLexicalBlockFile(L->debug->builder, scope, file_of(L, loc.source), 0);
@@ -114,8 +116,35 @@ void debug_value(Lower *L, const Value *value, V v, Loc loc)
 	debug_variable(L, value->name, d, at, loc);
 }
 
+static const char *last_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+/* For the CPU device's reports. */
+static void list_files(Lower *L)
+{
+	unsigned n = L->debug->nfiles < TILE_CPU_MOST_FILES ? L->debug->nfiles : TILE_CPU_MOST_FILES;
+	size_t room = 0, len = 0;
+	for (unsigned i = 1; i <= n; i++)
+		room += strlen(last_name(diags_source(L->diags, i)->name)) + 1;
+	char *text = ARENA_ARRAY(L->arena, char, room + 1);
+	for (unsigned i = 1; i <= n; i++) {
+		const char *name = last_name(diags_source(L->diags, i)->name);
+		memcpy(text + len, name, strlen(name));
+		len += strlen(name);
+		text[len++] = '\0';
+	}
+	V names = LLVMConstStringInContext2(L->cx, text, room, 0), g = LLVMAddGlobal(L->module, LLVMTypeOf(names), TILE_CPU_FILES);
+	LLVMSetInitializer(g, names);
+	LLVMSetGlobalConstant(g, 1);
+}
+
 void debug_end_module(Lower *L)
 {
+	if (L->ops->cpu)
+		list_files(L);
 	LLVMDIBuilderFinalize(L->debug->builder);
 	LLVMDisposeDIBuilder(L->debug->builder);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compiler/lower/context.h"
+#include "runtime/cpu/cpu_abi.h"
 
 /* Of the functions that are told of accesses: they change no memory that the kernel has. */
 static LLVMAttributeRef attribute_only_watches(Lower *L)
@@ -28,7 +29,14 @@ static V call(Lower *L, const char *name, T result, int n, const V *args)
 }
 
 static V self(Lower *L) { return LLVMGetParam(L->function, 0); }
-static V line(Lower *L) { return const_i32(L, L->line); }
+/* With the number of its file. */
+static V line(Lower *L)
+{
+	enum { MOST = (1 << TILE_CPU_FILE_SHIFT) - 1 };
+	uint32_t file = L->source ? L->source - 1 : 0;
+	file = file < TILE_CPU_MOST_FILES ? file : TILE_CPU_MOST_FILES;
+	return const_i32(L, (L->line < MOST ? L->line : MOST) | file << TILE_CPU_FILE_SHIFT);
+}
 #define CALL(L, name, result, ...) \
 	call(L, name, result, (int)(sizeof((V[]){ self(L), __VA_ARGS__ }) / sizeof(V)), (V[]){ self(L), __VA_ARGS__ })
 

@@ -24,7 +24,8 @@ static NamedBarrier *barrier_at(Thread *t, uint32_t id, uint32_t threads, const 
 	if (threads == 0 || threads > t->cta->worker->nthreads)
 		report_fail(t, line, "%s for %u threads in a CTA of %u", text, threads, t->cta->worker->nthreads);
 	if (b->arrived && b->threads != threads)
-		report_fail(t, line, "%s for %u threads, while those of line %u gather for %u", text, threads, b->line, b->threads);
+		report_fail(t, line, "%s for %u threads, while those of %s gather for %u", text, threads, line_text(t->cta->worker, b->line).text,
+			b->threads);
 	b->name = name;
 	b->threads = threads;
 	b->line = line;

@@ -4,7 +4,8 @@
  * thread, each on its own fiber.  params[i] points at parameter i in the
  * order of the module (tensor pointers, dims i32, scalars, tensor maps).
  * Shared addresses are byte offsets into t->smem; registers are 32-bit words.
- * `line` is the line in the .tile source, for reports.
+ * `line` is the place in the source, for reports: its line, and from bit TILE_CPU_FILE_SHIFT on the number of its file, whose names are in
+ * the symbol TILE_CPU_FILES: those of files 0, 1, ..., each with a NUL behind it, and one more.
  *
  * The compiler's list of these functions is TILE_CPU_TABLE; the ELF loader
  * resolves them, and exp2f, log2f, sqrtf, tanhf, floorf, fmaf, memcpy, memset, by name.
@@ -34,6 +35,9 @@ typedef struct TileCpuTensorMap {
 	uint8_t dtype;       /* DType, for reductions */
 } TileCpuTensorMap;
 _Static_assert(sizeof(TileCpuTensorMap) <= 128, "a tensor map is 128 bytes");
+
+enum { TILE_CPU_FILE_SHIFT = 20, TILE_CPU_MOST_FILES = 127 };
+#define TILE_CPU_FILES "files."
 
 /* Operand kinds of products. */
 enum { TILE_CPU_BF16, TILE_CPU_F16, TILE_CPU_TF32 };
@@ -116,7 +120,7 @@ typedef void (*TileCpuKernel)(TileCpuThread *t, void *const *params);
 
 typedef struct TileCpuLaunch {
 	TileCpuKernel entry;
-	const char *kernel_name, *source_name;
+	const char *kernel_name, *source_name, *files; /* files: as tilecpu_image_files gives them, or NULL */
 	uint32_t grid[3], threads, cluster, smem_bytes;
 	void *const *params;
 	uint64_t seed;     /* scheduling and asynchrony; the same seed gives the same run of each CTA */
@@ -138,6 +142,8 @@ TileCpuImage *tilecpu_image_load(const void *elf, uint64_t size, char *error, ui
 /* What the symbol of a kernel begins with: no kernel's name is that of a function of the device or of C. */
 #define TILE_CPU_KERNEL_PREFIX "kernel."
 TileCpuKernel tilecpu_image_symbol(const TileCpuImage *im, const char *name);
+/* What TILE_CPU_FILES is in it; NULL: it has none. */
+const char *tilecpu_image_files(const TileCpuImage *im);
 void tilecpu_image_free(TileCpuImage *im);
 
 #endif

@@ -50,7 +50,7 @@ typedef struct ClockTable {
 /* An access to some of 16 bytes of shared memory. */
 typedef struct Access {
 	uint32_t time; /* of component */
-	uint32_t line : 20, mode : 4, source : 8;
+	uint32_t line : 27, mode : 2, source : 3; /* line: with its file, as in cpu_abi.h */
 	uint16_t component, mask; /* mask: bytes */
 } Access;
 
@@ -374,6 +374,9 @@ void check_set(Thread *t, const char *what, const float *registers, uint32_t n, 
 void report_error(Worker *k, Thread *t, uint32_t line, const char *format, ...) __attribute__((format(printf, 4, 5)));
 _Noreturn void report_fail(Thread *t, uint32_t line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void report_deadlock(Worker *k);
+/* "line 8"; where the kernel is made of several files, "line 8 of norm.tile". */
+typedef struct LineText { char text[80]; } LineText;
+LineText line_text(const Worker *k, uint32_t line);
 /* "role Load, warp 8": for messages about another thread; returns text. */
 const char *report_who(const Thread *t, char *text, size_t size);
 

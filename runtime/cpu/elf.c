@@ -373,20 +373,29 @@ TileCpuImage *tilecpu_image_load(const void *elf, uint64_t size, char *error, ui
 	return im;
 }
 
-TileCpuKernel tilecpu_image_symbol(const TileCpuImage *im, const char *name)
+static void *global_symbol(const TileCpuImage *im, const char *name)
 {
 	for (uint64_t i = 0; i < im->nsymbols; i++) {
 		const Elf64_Sym *s = &im->symbols[i];
-		TileCpuKernel kernel;
-		void *address;
 
-		if (s->st_shndx == SHN_UNDEF || ELF64_ST_BIND(s->st_info) == STB_LOCAL || strcmp(symbol_name(im, s), name))
-			continue;
-		address = (void *)(uintptr_t)im->got[i];
-		memcpy(&kernel, &address, sizeof kernel);
-		return kernel;
+		if (s->st_shndx != SHN_UNDEF && ELF64_ST_BIND(s->st_info) != STB_LOCAL && !strcmp(symbol_name(im, s), name))
+			return (void *)(uintptr_t)im->got[i];
 	}
 	return NULL;
+}
+
+TileCpuKernel tilecpu_image_symbol(const TileCpuImage *im, const char *name)
+{
+	void *address = global_symbol(im, name);
+	TileCpuKernel kernel;
+
+	memcpy(&kernel, &address, sizeof kernel);
+	return kernel;
+}
+
+const char *tilecpu_image_files(const TileCpuImage *im)
+{
+	return global_symbol(im, TILE_CPU_FILES);
 }
 
 void tilecpu_image_free(TileCpuImage *im)

@@ -60,8 +60,8 @@ static void overrun(Cta *c, const Mbarrier *b, uint32_t line)
 
 	while (t->wait != WAIT_NONE || t->released_by != b)
 		t++;
-	report_error(c->worker, t, line, "phase %u of mbarrier %s completes while %s may still be waiting for phase %u at line %u: its parity wait can miss the phase",
-		b->phase, mbarrier_name(b, name, sizeof name), report_who(t, who, sizeof who), b->phase - 1, t->wait_line);
+	report_error(c->worker, t, line, "phase %u of mbarrier %s completes while %s may still be waiting for phase %u at %s: its parity wait can miss the phase",
+		b->phase, mbarrier_name(b, name, sizeof name), report_who(t, who, sizeof who), b->phase - 1, line_text(c->worker, t->wait_line).text);
 }
 
 static void release_waiters(Mbarrier *b)
@@ -84,8 +84,8 @@ static void check_announced(Cta *c, const Mbarrier *b)
 
 		if (clock_row(k, b->sync.coming)[a->component] < a->time)
 			report_error(c->worker, a->by, a->line,
-				"the bytes of this line are announced to phase %u of mbarrier %s after the arrival at line %u: the phase can complete without them",
-				b->phase, mbarrier_name(b, name, sizeof name), b->last_line);
+				"the bytes of this line are announced to phase %u of mbarrier %s after the arrival at %s: the phase can complete without them",
+				b->phase, mbarrier_name(b, name, sizeof name), line_text(k, b->last_line).text);
 	}
 }
 
@@ -125,8 +125,8 @@ static void arrive(Thread *t, Cta *c, Mbarrier *b, uint32_t line)
 	char name[NAME_SIZE];
 
 	if (!b->pending)
-		report_fail(t, line, "too many arrivals on mbarrier %s: phase %u has had all %u (the last at line %u) and waits for %lld bytes",
-			mbarrier_name(b, name, sizeof name), b->phase, b->count, b->last_line, (long long)b->tx);
+		report_fail(t, line, "too many arrivals on mbarrier %s: phase %u has had all %u (the last at %s) and waits for %lld bytes",
+			mbarrier_name(b, name, sizeof name), b->phase, b->count, line_text(c->worker, b->last_line).text, (long long)b->tx);
 	sync_release(t, &b->sync);
 	b->pending--;
 	b->last_line = line;

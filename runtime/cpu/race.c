@@ -13,7 +13,7 @@
 typedef enum Mode { MODE_READ, MODE_WRITE, MODE_ATOMIC } Mode;
 typedef enum Source { BY_THREADS, BY_PRODUCT, BY_STORE, BY_LOAD, BY_COPY } Source;
 
-enum { ALL = 0xffff, LINE_MASK = 0xfffff, NEVER = 0, FEW = sizeof ((Granule *)0)->own / sizeof(Access) };
+enum { ALL = 0xffff, LINE_MASK = 0x7ffffff, NEVER = 0, FEW = sizeof ((Granule *)0)->own / sizeof(Access) };
 
 typedef struct Event {
 	Thread *t;
@@ -53,26 +53,27 @@ static const Mbarrier *barrier_of_component(const Cta *c, uint32_t component)
 static void describe(const Cta *c, const Access *x, char *text, size_t size)
 {
 	static const char *const generic[] = { "the read", "the write", "the atomic" };
+	LineText at = line_text(c->worker, x->line);
 	char who[96];
 	const Mbarrier *b;
 
 	if (x->source == BY_LOAD) {
 		b = barrier_of_component(c, x->component);
-		snprintf(text, size, "the load of line %u, which writes until phase %u of mbarrier %s is waited for", (unsigned)x->line, x->time - 1,
+		snprintf(text, size, "the load of %s, which writes until phase %u of mbarrier %s is waited for", at.text, x->time - 1,
 			b ? mbarrier_name(b, who, sizeof who) : "?");
 		return;
 	}
 	if (x->source == BY_COPY) {
-		snprintf(text, size, "the cp_async of line %u, which writes until it is waited for", (unsigned)x->line);
+		snprintf(text, size, "the cp_async of %s, which writes until it is waited for", at.text);
 		return;
 	}
 	report_who(thread_of_component(c->worker, x->component), who, sizeof who);
 	if (x->source == BY_PRODUCT)
-		snprintf(text, size, "the wgmma of line %u (%s and its warpgroup), which reads until wgmma_wait", (unsigned)x->line, who);
+		snprintf(text, size, "the wgmma of %s (%s and its warpgroup), which reads until wgmma_wait", at.text, who);
 	else if (x->source == BY_STORE)
-		snprintf(text, size, "the store of line %u (%s), which reads until store_wait_read", (unsigned)x->line, who);
+		snprintf(text, size, "the store of %s (%s), which reads until store_wait_read", at.text, who);
 	else
-		snprintf(text, size, "%s of line %u (%s)", generic[x->mode], (unsigned)x->line, who);
+		snprintf(text, size, "%s of %s (%s)", generic[x->mode], at.text, who);
 }
 
 static _Noreturn void report_race(const Event *e, const Access *x, uint32_t granule)
@@ -86,10 +87,11 @@ static _Noreturn void report_race(const Event *e, const Access *x, uint32_t gran
 
 static _Noreturn void report_unfenced(const Event *e, const Access *x, uint32_t granule)
 {
+	const Worker *k = e->cta->worker;
 	char who[96];
 
-	report_fail(e->t, e->line, "%s at line %u reads shared memory +%u written at line %u (%s) without a fence.proxy.async in between", e->what,
-		e->line, granule * GRANULE, (unsigned)x->line, report_who(thread_of_component(e->cta->worker, x->component), who, sizeof who));
+	report_fail(e->t, e->line, "%s at %s reads shared memory +%u written at %s (%s) without a fence.proxy.async in between", e->what,
+		line_text(k, e->line).text, granule * GRANULE, line_text(k, x->line).text, report_who(thread_of_component(k, x->component), who, sizeof who));
 }
 
 /* ---- the check ---- */

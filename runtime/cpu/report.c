@@ -37,9 +37,32 @@ const char *report_who(const Thread *t, char *text, size_t size)
 	return text;
 }
 
+/* NULL: there is none of this number. */
+static const char *file_name(const TileCpuLaunch *l, uint32_t file)
+{
+	const char *name = l->files;
+
+	for (; name && *name && file; file--)
+		name += strlen(name) + 1;
+	return name && *name ? name : NULL;
+}
+
 static const char *text_or(const char *text, const char *otherwise)
 {
 	return text && *text ? text : otherwise;
+}
+
+LineText line_text(const Worker *k, uint32_t line)
+{
+	const char *name = file_name(k->launch, line >> TILE_CPU_FILE_SHIFT);
+	uint32_t number = line & ((1u << TILE_CPU_FILE_SHIFT) - 1);
+	LineText x;
+
+	if (name && file_name(k->launch, 1))
+		snprintf(x.text, sizeof x.text, "line %u of %s", number, name);
+	else
+		snprintf(x.text, sizeof x.text, "line %u", number);
+	return x;
 }
 
 /* ---- one error ---- */
@@ -65,7 +88,9 @@ static void record(Worker *k, const Thread *t, uint32_t line, const char *format
 	vsnprintf(text, sizeof text, format, args);
 	if (t)
 		report_who(t, who, sizeof who);
-	snprintf(k->error, sizeof k->error, "%s:%u: kernel %s, CTA (%u, %u, %u), %s: %s", text_or(l->source_name, "?"), line,
+	snprintf(k->error, sizeof k->error, "%s:%u: kernel %s, CTA (%u, %u, %u), %s: %s",
+		text_or(line >> TILE_CPU_FILE_SHIFT ? file_name(l, line >> TILE_CPU_FILE_SHIFT) : l->source_name, "?"),
+		line & ((1u << TILE_CPU_FILE_SHIFT) - 1),
 		text_or(l->kernel_name, "?"), block[0], block[1], block[2], who, text);
 }
 
@@ -249,7 +274,7 @@ static void add_cta(Text *x, const Cta *c)
 			add(x, "CTA rank %u, ", t->abi.cluster_rank);
 		add_warps(x, t, listed);
 		if (t->wait != WAIT_DONE)
-			add(x, ", line %u", t->wait_line);
+			add(x, ", %s", line_text(c->worker, t->wait_line).text);
 		add(x, ": ");
 		add_wait(x, t);
 	}

@@ -17,7 +17,8 @@ static bool meet(Thread *t, const char *name, uint32_t code, uint32_t line)
 		r->line = line;
 		r->lanes = 0;
 	} else if (r->name != name || r->code != code) {
-		report_fail(t, line, "the lanes of warp %u diverge: some are in this %s, others in the %s of line %u", w->index, name, r->name, r->line);
+		report_fail(t, line, "the lanes of warp %u diverge: some are in this %s, others in the %s of %s", w->index, name, r->name,
+			line_text(w->cta->worker, r->line).text);
 	}
 	r->lanes |= 1u << thread_lane(t);
 	if (++r->count == w->size)

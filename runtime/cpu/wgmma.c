@@ -284,7 +284,8 @@ static Accumulator *choose_accumulator(ProductQueue *q, Thread *t, const Issue *
 		if (a->part[i] != PART_JOINED || d + p->n / 2 <= a->d[i] || a->d[i] + a->n / 2 <= d)
 			continue;
 		if (a->d[i] != d || a->n != p->n)
-			report_fail(t, p->line, "this wgmma shares registers, in another shape, with that of line %u, which is in flight", a->line);
+			report_fail(t, p->line, "this wgmma shares registers, in another shape, with that of %s, which is in flight",
+				line_text(t->cta->worker, a->line).text);
 		return a;
 	}
 	return new_accumulator(q, t, p->n, p->line);
@@ -294,7 +295,7 @@ static void check_same(Thread *t, const Issue *p, const Issue *x)
 {
 	if (p->n != x->n || p->kind != x->kind || p->flags != x->flags || p->from_registers != x->from_registers
 		|| p->desc_b != x->desc_b || (!p->from_registers && p->desc_a != x->desc_a))
-		report_fail(t, x->line, "the threads of a warpgroup issue different wgmmas: this one and that of line %u", p->line);
+		report_fail(t, x->line, "the threads of a warpgroup issue different wgmmas: this one and that of %s", line_text(t->cta->worker, p->line).text);
 }
 
 static Product *new_product(ProductQueue *q, Thread *t, const Issue *x, const float *d)
