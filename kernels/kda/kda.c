@@ -1,5 +1,5 @@
 /* kda.c - what the KDA forward has of its own: which calls are served, and the kernel that makes one. */
-#include <tilekern/kda.h>
+#include "kda.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -9,13 +9,9 @@
 #include "../launch/states.h"
 #include "modules.h" /* generated: the modules as arrays */
 
-enum { MAX_KEYS = 128, MAX_VALUES = 256, BLOCK = 128 /* columns of V of an item */ };
+enum { MAX_KEYS = KDA_MAX_KEYS, MAX_VALUES = 256, BLOCK = 128 /* columns of V of an item */ };
 
 /* ---- Variants ------------------------------------------------------------------------------------------------- */
-
-enum { forward };
-enum { bf16, f16 };
-enum { same, f32 };
 
 static const Variant variants[] = {
 #define VARIANT(kernel, type, keys, form, ...) { { kernel, type, keys, form }, "kda_" #kernel, tilekern_kda_##kernel##_##type##_##keys##_##form, \
@@ -80,7 +76,7 @@ static tilert_status check_options(const char *who, const tilekern_kda_params *p
 	return TILERT_OK;
 }
 
-enum { Q, K, V, O, G, BETA, ROWS };
+enum { ROWS = KDA_ROWS };
 
 static void list_rows(const tilekern_kda_params *p, Rows r[ROWS])
 {
@@ -193,3 +189,9 @@ static const Family family = {
 };
 
 OPERATOR_FUNCTIONS(kda, &family);
+
+/* ---- For the backward ----------------------------------------------------------------------------------------- */
+
+const Family *const kda_family = &family;
+void kda_rows(const tilekern_kda_params *p, Rows r[KDA_ROWS]) { list_rows(p, r); }
+Args kda_arguments(const tilekern_kda_params *p) { return all_arguments(p); }

@@ -27,7 +27,7 @@ typedef union Params { max_align_t align; unsigned char bytes[MAX_PARAMS]; } Par
 enum { NAME = 64 };
 static const char *function(char who[NAME], const Family *f, const char *verb)
 {
-	snprintf(who, NAME, "%s_%s", f->name, verb);
+	snprintf(who, NAME, verb ? "%s_%s" : "%s", f->name, verb);
 	return who;
 }
 
@@ -216,10 +216,10 @@ tilert_status operator_prepare(const Family *f, Operator *op, const void *given,
 	return TILERT_OK;
 }
 
-tilert_status operator_forward(const Family *f, Operator *op, const void *given, tilert_stream stream)
+tilert_status operator_run(const Family *f, const char *verb, Operator *op, const void *given, tilert_stream stream)
 {
 	char name[NAME];
-	const char *who = function(name, f, "forward");
+	const char *who = function(name, f, verb);
 	Call made = { .n = 0 };
 	tilert_status s = prepare(f, op, who, given, &made);
 	if (s == TILERT_OK)

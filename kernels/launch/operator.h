@@ -17,7 +17,7 @@ typedef struct Variant {
 typedef struct Operator Operator;
 
 /* What a prepared call queues, in this order. */
-enum { MAX_LAUNCHES = 4 };
+enum { MAX_LAUNCHES = 8 };
 typedef struct Call { tilert_prepared *launch[MAX_LAUNCHES]; int n; } Call;
 
 /* A call being made. */
@@ -52,7 +52,8 @@ void operator_close(Operator *op);
 tilert_status operator_take(const Family *f, const char *who, const void *given, void *p);
 tilert_status operator_workspace(const Family *f, const Operator *op, const void *given, size_t *out);
 tilert_status operator_prepare(const Family *f, Operator *op, const void *given, const void *out, Call **call);
-tilert_status operator_forward(const Family *f, Operator *op, const void *given, tilert_stream s);
+/* verb: of the function called, NULL: it is called as the family. */
+tilert_status operator_run(const Family *f, const char *verb, Operator *op, const void *given, tilert_stream s);
 tilert_status operator_launch(const Family *f, const Call *c, tilert_stream s);
 void operator_call_destroy(Call *c);
 
@@ -85,9 +86,29 @@ void operator_call_destroy(Call *c);
 	void tilekern_##NAME##_call_destroy(tilekern_##NAME##_call *c) { operator_call_destroy((Call *)c); } \
 	tilert_status tilekern_##NAME##_forward(tilekern_##NAME *x, const tilekern_##NAME##_params *p, tilert_stream s) \
 	{ \
-		return operator_forward(FAMILY, (Operator *)x, p, s); \
+		return operator_run(FAMILY, "forward", (Operator *)x, p, s); \
 	} \
 	_Static_assert(sizeof(tilekern_##NAME##_params) <= MAX_PARAMS, "operator.h: MAX_PARAMS is too small")
+
+/* Those of the backward of NAME, on the handle of its forward, whose variants include the backward's; name of the family: tilekern_NAME_backward. */
+#define BACKWARD_FUNCTIONS(NAME, FAMILY) \
+	tilert_status tilekern_##NAME##_backward_workspace_bytes(tilekern_##NAME *x, const tilekern_##NAME##_backward_params *p, size_t *out) \
+	{ \
+		return operator_workspace(FAMILY, (Operator *)x, p, out); \
+	} \
+	tilert_status tilekern_##NAME##_backward(tilekern_##NAME *x, const tilekern_##NAME##_backward_params *p, tilert_stream s) \
+	{ \
+		return operator_run(FAMILY, NULL, (Operator *)x, p, s); \
+	} \
+	tilert_status tilekern_##NAME##_backward_prepare(tilekern_##NAME *x, const tilekern_##NAME##_backward_params *p, tilekern_##NAME##_call **out) \
+	{ \
+		Call *c; \
+		tilert_status s = operator_prepare(FAMILY, (Operator *)x, p, out, &c); \
+		if (s == TILERT_OK) \
+			*out = (tilekern_##NAME##_call *)c; \
+		return s; \
+	} \
+	_Static_assert(sizeof(tilekern_##NAME##_backward_params) <= MAX_PARAMS, "operator.h: MAX_PARAMS is too small")
 enum { MAX_PARAMS = 1024 };
 
 #endif

@@ -20,6 +20,7 @@
 #ifndef TILEKERN_KDA_H
 #define TILEKERN_KDA_H
 
+#include <string.h>
 #include <tilekern/call.h>
 
 #ifdef __cplusplus
@@ -97,6 +98,40 @@ typedef struct tilekern_kda_call tilekern_kda_call;
 TILERT_API tilert_status tilekern_kda_prepare(tilekern_kda *kda, const tilekern_kda_params *p, tilekern_kda_call **out);
 TILERT_API tilert_status tilekern_kda_launch(tilekern_kda_call *c, tilert_stream s);
 TILERT_API void tilekern_kda_call_destroy(tilekern_kda_call *c);
+
+/**
+ * The backward: gradients of <o, dout> + <final_state, dfinal_state>.  What is wanted has an address; what is not is not computed.  The forward is
+ * scanned again for what is needed of it: nothing but its inputs is kept.  Every gradient has the same bits in every run.
+ *
+ * bf16 q, k, v and gates, value_dim up to 128, decays of at least e^-5.4 a token (lower ones are read as that).  Rows of gradients behind the last
+ * offset of cu_seqlens are written as 0.  kernels/kda/README.md has the errors.
+ */
+typedef struct tilekern_kda_backward_params {
+	size_t size;                       /**< of this struct; set by tilekern_kda_backward_params_init */
+	/** The forward's: extents, dtypes, options, inputs and initial_state; o, final_state and workspace are not looked at. */
+	const tilekern_kda_params *forward;
+	tilert_ptr dout;                   /**< as o */
+	tilert_ptr dfinal_state;           /**< f32, as final_state; 0: zeros */
+	tilert_ptr dq, dk, dv, dg, dbeta;  /**< as q, k, v, g, beta, of their dtypes, written; 0: not wanted */
+	tilert_ptr da_log, ddt_bias;       /**< f32, as a_log and dt_bias, with RAW_GATE, written; 0: not wanted */
+	tilert_ptr dinitial_state;         /**< f32, as initial_state, written; 0: not wanted */
+	tilekern_strides dout_strides, dq_strides, dk_strides, dv_strides, dg_strides, dbeta_strides; /**< all but dbeta: multiples of 16 bytes */
+	tilert_ptr workspace;              /**< at a multiple of 256; in use until the work queued has finished */
+	size_t workspace_bytes;
+} tilekern_kda_backward_params;
+
+/** Contiguous tensors; addresses 0. */
+static inline void tilekern_kda_backward_params_init(tilekern_kda_backward_params *p)
+{
+	memset(p, 0, sizeof *p);
+	p->size = sizeof *p;
+}
+
+/** Bytes of workspace that a call for these gradients, null or not, needs. */
+TILERT_API tilert_status tilekern_kda_backward_workspace_bytes(tilekern_kda *kda, const tilekern_kda_backward_params *p, size_t *out);
+TILERT_API tilert_status tilekern_kda_backward(tilekern_kda *kda, const tilekern_kda_backward_params *p, tilert_stream s);
+/** For tilekern_kda_launch. */
+TILERT_API tilert_status tilekern_kda_backward_prepare(tilekern_kda *kda, const tilekern_kda_backward_params *p, tilekern_kda_call **out);
 
 #ifdef __cplusplus
 }

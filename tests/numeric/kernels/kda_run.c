@@ -71,24 +71,36 @@ void kda_run_upload(KdaRun *r, KdaTensor *t)
 	free(laid);
 }
 
-float *kda_run_output(KdaRun *r)
+float *kda_run_read(const KdaRun *r, const KdaTensor *t, const char *name, bool cleared)
 {
-	const KdaTensor *t = &r->o;
 	unsigned char *laid = buffer_take(t->buffer);
 	size_t size = tilert_dtype_size(t->dtype);
-	float *out = calloc((size_t)kda_run_outputs(r) + 1, sizeof *out);
+	int64_t n = t->batch * t->tokens * t->heads, used = r->offsets[r->sequences] * t->heads;
+	float *out = calloc((size_t)(n * t->width) + 1, sizeof *out);
 	assert_non_null(out);
-	for (int64_t i = 0; i < r->offsets[r->sequences] * t->heads; i++) {
-		for (int64_t j = 0; j < t->width; j++)
+	for (int64_t i = 0; i < (cleared ? n : used); i++) {
+		for (int64_t j = 0; j < t->width; j++) {
 			out[i * t->width + j] = (float)load(t->dtype, laid, place_of(t, i) + j);
+			if (i >= used && out[i * t->width + j] != 0)
+				fail_msg("%s: token %lld is behind the last sequence and not 0", name, (long long)(i / t->heads));
+		}
 		memset(laid + (size_t)place_of(t, i) * size, 0xff, (size_t)t->width * size);
 	}
 	for (size_t i = 0; i < bytes_of(t); i++) {
 		if (laid[i] != 0xff)
-			fail_msg("byte %zu of o, which is no output, was written", i);
+			fail_msg("byte %zu of %s, which is no output, was written", i, name);
 	}
 	free(laid);
 	return out;
+}
+
+float *kda_run_output(KdaRun *r) { return kda_run_read(r, &r->o, "o", false); }
+
+KdaTensor kda_run_tensor(const KdaRun *r, int64_t heads, int64_t width, tilert_dtype dtype)
+{
+	KdaTensor t = tensor(&r->row, heads, width, dtype);
+	t.buffer = buffer_poisoned(bytes_of(&t));
+	return t;
 }
 
 /* ---- states ---- */
@@ -276,7 +288,7 @@ static void make_tensors(KdaRun *r, Random *random)
 	r->bias = fill_parameters(&r->dt_bias, row->value_heads * row->key_dim, random);
 }
 
-static tilert_ptr address(const KdaTensor *t) { return t->buffer.p + (tilert_ptr)((size_t)t->first * tilert_dtype_size(t->dtype)); }
+tilert_ptr kda_run_address(const KdaTensor *t) { return t->buffer.p + (tilert_ptr)((size_t)t->first * tilert_dtype_size(t->dtype)); }
 
 static void fill_params(KdaRun *r)
 {
@@ -300,12 +312,12 @@ static void fill_params(KdaRun *r)
 	p->scale = row->scale;
 	if (row->lower_bound < 0)
 		p->lower_bound = row->lower_bound;
-	p->q = address(&r->q);
-	p->k = address(&r->k);
-	p->v = address(&r->v);
-	p->g = address(&r->g);
-	p->beta = address(&r->beta);
-	p->o = address(&r->o);
+	p->q = kda_run_address(&r->q);
+	p->k = kda_run_address(&r->k);
+	p->v = kda_run_address(&r->v);
+	p->g = kda_run_address(&r->g);
+	p->beta = kda_run_address(&r->beta);
+	p->o = kda_run_address(&r->o);
 	p->a_log = row->options & TILEKERN_RAW_GATE && !row->without_a_log ? r->a_log.p : 0;
 	p->dt_bias = row->options & TILEKERN_RAW_GATE && !row->without_dt_bias ? r->dt_bias.p : 0;
 	p->cu_seqlens = r->cu.p;
@@ -378,7 +390,7 @@ void kda_run_forward(KdaRun *r)
 
 /* ---- what a result is compared with ---- */
 
-static Delta reference(const KdaRun *r)
+Delta kda_run_reference(const KdaRun *r)
 {
 	const KdaRow *row = &r->row;
 	return (Delta){ .batch = row->batch, .tokens = row->tokens, .qk_heads = row->qk_heads, .value_heads = row->value_heads, .key_dim = row->key_dim,
@@ -406,7 +418,7 @@ void kda_run_check(KdaRun *r)
 {
 	const KdaRow *row = &r->row;
 	int64_t n = r->sequences * kda_run_state(r);
-	const Delta ref = reference(r);
+	const Delta ref = kda_run_reference(r);
 	DeltaResult want = { .o = doubles(kda_run_outputs(r)), .state = doubles(n) };
 	float *o = kda_run_output(r), *final = kda_run_final(r);
 	assert_true(delta_run(&ref, &want));

@@ -73,6 +73,12 @@ void kda_run_poison(KdaRun *r);
 void kda_run_forward(KdaRun *r);
 /* The elements of sequences; whatever else is in the buffers must still be NaN bytes.  final: NULL where there is none. */
 float *kda_run_output(KdaRun *r);
+/* Of any tensor; `name` is for messages.  cleared: tokens behind the last sequence must be 0. */
+float *kda_run_read(const KdaRun *r, const KdaTensor *t, const char *name, bool cleared);
+/* A tensor for tokens of the run, strided where its row is, values not set, the buffer poisoned. */
+KdaTensor kda_run_tensor(const KdaRun *r, int64_t heads, int64_t width, tilert_dtype dtype);
+tilert_ptr kda_run_address(const KdaTensor *t);
+Delta kda_run_reference(const KdaRun *r);
 float *kda_run_final(KdaRun *r);
 /* Against the token recurrence, the contract or what the row allows. */
 void kda_run_check(KdaRun *r);

@@ -163,6 +163,7 @@ int main(int argc, char **argv)
 	n += vector_add_cases(cases + n);
 	n += gemm_cases(cases + n);
 	n += kda_cases(cases + n);
+	n += kda_backward_cases(cases + n);
 	n += gdn_cases(cases + n);
 	n += launch_cases(cases + n);
 	n += limits_cases(cases + n);

@@ -52,6 +52,7 @@ typedef struct NumericCase { char name[96]; void (*run)(const void *spec); const
 size_t vector_add_cases(NumericCase *out);
 size_t gemm_cases(NumericCase *out);
 size_t kda_cases(NumericCase *out);
+size_t kda_backward_cases(NumericCase *out);
 size_t gdn_cases(NumericCase *out);
 size_t launch_cases(NumericCase *out);
 size_t limits_cases(NumericCase *out);

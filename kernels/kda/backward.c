@@ -1,0 +1,287 @@
+/* backward.c - what the KDA backward has of its own: which calls are served, and the kernels that make one.  backward_states scans the forward again
+ * for what backward_scan, which carries the state's gradient from the last token to the first, and backward_grads, per chunk, need of it;
+ * the others add up and clear. */
+#include <math.h>
+#include <stddef.h>
+
+#include "../launch/error.h"
+#include "kda.h"
+
+enum { TILE = 128 /* channels of a state in memory */, RECORD = 4480 /* saved.tile */, ALIGN = 256 };
+
+typedef tilekern_kda_backward_params Params;
+
+/* The forward's parameters, of our version. */
+static tilert_status take(const char *who, const Params *p, tilekern_kda_params *f)
+{
+	if (!p->forward)
+		return launch_fail(TILERT_EINVAL, "%s: forward is NULL", who);
+	return operator_take(kda_family, who, p->forward, f);
+}
+
+/* ---- Workspace -------------------------------------------------------------------------------------------------- */
+
+/* Where the parts of a call's workspace are, and its size. */
+typedef struct Plan { size_t records, states, gradients, u, dv, sums, dq, dk, bytes; } Plan;
+
+static size_t place(size_t *at, int64_t bytes)
+{
+	size_t here = *at;
+	*at += ((size_t)bytes + ALIGN - 1) / ALIGN * ALIGN;
+	return here;
+}
+
+static Plan plan(const Params *p, const tilekern_kda_params *f)
+{
+	const int64_t chunks = sequences_slots(SEQUENCES_OF(f)) * f->value_heads, rows = f->batch * f->tokens * f->value_heads;
+	const int64_t keys = f->value_heads > f->qk_heads ? rows * f->key_dim * 2 : 0; /* of each value head */
+	Plan l = { 0 };
+	if (f->tokens == 0)
+		return l;
+	l.records = place(&l.bytes, chunks * 2 * RECORD);
+	l.states = place(&l.bytes, chunks * TILE * TILE * 2);
+	l.gradients = place(&l.bytes, chunks * TILE * TILE * 2);
+	l.u = place(&l.bytes, rows * f->value_dim * 2);
+	l.dv = place(&l.bytes, p->dv ? 0 : rows * f->value_dim * 2);
+	l.sums = place(&l.bytes, p->da_log || p->ddt_bias ? chunks * 2 * TILE * 4 : 0);
+	l.dq = place(&l.bytes, p->dq ? keys : 0);
+	l.dk = place(&l.bytes, p->dk ? keys : 0);
+	return l;
+}
+
+static size_t workspace(const void *p, int sm_count)
+{
+	tilekern_kda_params f;
+	(void)sm_count;
+	return take("", p, &f) == TILERT_OK ? plan(p, &f).bytes : 0;
+}
+
+/* ---- Checks --------------------------------------------------------------------------------------------------- */
+
+static tilert_status extents(const char *who, const void *p)
+{
+	tilekern_kda_params f;
+	tilert_status s = take(who, p, &f);
+	if (s != TILERT_OK)
+		return s;
+	return f.value_dim <= TILE ? TILERT_OK : launch_fail(TILERT_EINVAL, "%s: value_dim is %lld, not in 8 .. %d", who, (long long)f.value_dim, TILE);
+}
+
+static bool idle(const void *p)
+{
+	tilekern_kda_params f;
+	return take("", p, &f) != TILERT_OK || sequences_count(SEQUENCES_OF(&f)) == 0 || f.value_heads == 0;
+}
+
+enum { DOUT, DQ, DK, DV, DG, DBETA, ROWS };
+
+static void list_rows(const Params *p, const tilekern_kda_params *f, Rows r[ROWS])
+{
+	const int64_t b = f->batch, t = f->tokens, h = f->qk_heads, hv = f->value_heads;
+	r[DOUT] = (Rows){ "dout", p->dout, f->dtype, b, t, hv, f->value_dim, p->dout_strides, 8, false };
+	r[DQ] = (Rows){ "dq", p->dq, f->dtype, b, t, h, f->key_dim, p->dq_strides, 8, true };
+	r[DK] = (Rows){ "dk", p->dk, f->dtype, b, t, h, f->key_dim, p->dk_strides, 8, true };
+	r[DV] = (Rows){ "dv", p->dv, f->dtype, b, t, hv, f->value_dim, p->dv_strides, 8, true };
+	r[DG] = (Rows){ "dg", p->dg, f->gate_dtype, b, t, hv, f->key_dim, p->dg_strides, f->gate_dtype == TILERT_F32 ? 4 : 8, true };
+	r[DBETA] = (Rows){ "dbeta", p->dbeta, f->beta_dtype, b, t, hv, 1, p->dbeta_strides, 1, true };
+}
+
+static int64_t state_bytes(const tilekern_kda_params *f)
+{
+	return sequences_count(SEQUENCES_OF(f)) * f->value_heads * f->key_dim * f->value_dim * (int64_t)sizeof(float);
+}
+
+/* What the forward serves and the backward does not. */
+static tilert_status check_served(const char *who, const Params *p, const tilekern_kda_params *f)
+{
+	if (f->dtype != TILERT_BF16 || f->gate_dtype != TILERT_BF16)
+		return launch_fail(TILERT_EINVAL, "%s: dtype and gate_dtype are %s and %s; the backward has bf16 only", who,
+			tilert_dtype_name(f->dtype), tilert_dtype_name(f->gate_dtype));
+	if ((p->da_log || p->ddt_bias) && (f->options & TILEKERN_RAW_GATE) == 0)
+		return launch_fail(TILERT_EINVAL, "%s: %s is given without RAW_GATE in options, 0x%x", who, p->da_log ? "da_log" : "ddt_bias", f->options);
+	return TILERT_OK;
+}
+
+static tilert_status check_addresses(const char *who, const Params *p, const tilekern_kda_params *f)
+{
+	const CheckPointer pointers[] = {
+		{ "dfinal_state", p->dfinal_state, 16, false }, { "dq", p->dq, 16, false }, { "dk", p->dk, 16, false }, { "dv", p->dv, 16, false },
+		{ "dg", p->dg, 16, false }, { "dbeta", p->dbeta, (unsigned)tilert_dtype_size(f->beta_dtype), false }, { "da_log", p->da_log, 4, false },
+		{ "ddt_bias", p->ddt_bias, 4, false }, { "dinitial_state", p->dinitial_state, 16, false },
+		{ "workspace", p->workspace, ALIGN, f->tokens > 0 },
+	};
+	return check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
+}
+
+/* Kernels read inputs again when others have written: what is written overlaps nothing. */
+static tilert_status check_regions(const char *who, const Params *p, const tilekern_kda_params *f)
+{
+	enum { OWN = 9, INPUTS = KDA_ROWS };
+	Rows given[KDA_ROWS], rows[ROWS];
+	const int64_t heads = f->value_heads * 4, states = state_bytes(f);
+	Region r[OWN + INPUTS + ROWS] = {
+		{ "workspace", p->workspace, f->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true }, { "a_log", f->a_log, heads, 0, 0, false },
+		{ "dt_bias", f->dt_bias, heads * f->key_dim, 0, 0, false }, sequences_region(SEQUENCES_OF(f)),
+		{ "initial_state", f->initial_state, f->state_dtype == TILERT_F32 ? states : states / 2, 0, 0, false },
+		{ "dfinal_state", p->dfinal_state, states, 0, 0, false }, { "dinitial_state", p->dinitial_state, states, 0, 0, true },
+		{ "da_log", p->da_log, heads, 0, 0, true }, { "ddt_bias", p->ddt_bias, heads * f->key_dim, 0, 0, true },
+	};
+	kda_rows(f, given);
+	given[O].p = 0;
+	list_rows(p, f, rows);
+	for (int i = 0; i < INPUTS; i++)
+		r[OWN + i] = rows_region(&given[i]);
+	for (int i = 0; i < ROWS; i++)
+		r[OWN + INPUTS + i] = rows_region(&rows[i]);
+	return check_apart(who, r, sizeof r / sizeof r[0]);
+}
+
+/* The forward's parameters as it would check them, with dout in the place of o. */
+static tilekern_kda_params checkable(const Params *p, const tilekern_kda_params *f)
+{
+	tilekern_kda_params c = *f;
+	c.o = p->dout;
+	c.o_strides = p->dout_strides;
+	c.final_state = c.workspace = 0;
+	c.workspace_bytes = 0;
+	return c;
+}
+
+static tilert_status check(const char *who, const void *params)
+{
+	const Params *p = params;
+	tilekern_kda_params f;
+	Rows rows[ROWS];
+	tilert_status s = take(who, p, &f);
+	if (s != TILERT_OK)
+		return s;
+	const tilekern_kda_params c = checkable(p, &f);
+	s = check_pointers(who, &(CheckPointer){ "dout", p->dout, 16, f.tokens > 0 && !idle(p) }, 1);
+	if (s == TILERT_OK)
+		s = kda_family->check(who, &c);
+	if (s == TILERT_OK)
+		s = check_served(who, p, &f);
+	if (s != TILERT_OK || idle(p))
+		return s;
+	list_rows(p, &f, rows);
+	s = check_addresses(who, p, &f);
+	if (s == TILERT_OK)
+		s = check_strides(who, rows, ROWS);
+	return s == TILERT_OK ? check_regions(who, p, &f) : s;
+}
+
+/* ---- Calls ---------------------------------------------------------------------------------------------------- */
+
+/* What only the backward has; q and k of several value heads have their gradients in the workspace first. */
+static void add_arguments(Args *a, const Params *p, const tilekern_kda_params *f, const Plan *l)
+{
+	const int64_t n = sequences_slots(SEQUENCES_OF(f)), hv = f->value_heads, kv = f->key_dim * f->value_dim;
+	const int64_t states[] = { n, hv, TILE, TILE }, records[] = { n, hv, 2, RECORD }, sums[] = { n, hv, 2, TILE }, heads[] = { hv, f->key_dim };
+	const int64_t ends[] = { sequences_count(SEQUENCES_OF(f)), hv, f->key_dim, f->value_dim };
+	const int64_t strides[] = { hv * kv, kv, f->state_v_first ? 1 : f->value_dim, f->state_v_first ? f->key_dim : 1 };
+	const tilert_ptr w = p->workspace;
+	Rows r[ROWS], u;
+	list_rows(p, f, r);
+	u = r[DV];
+	u.given = (tilekern_strides){ 0, 0, 0 };
+	u.p = w + l->u;
+	if (!p->dv) {
+		r[DV].p = w + l->dv;
+		r[DV].given = u.given;
+	}
+	args_rows(a, &r[DOUT], "dout", "r0");
+	args_rows(a, &r[DV], "dv", "w0");
+	args_rows(a, &r[DG], "dg", "z0");
+	args_rows(a, &r[DBETA], f->beta_dtype == TILERT_F32 ? "dbeta" : "dbeta16", "e0");
+	args_rows(a, &u, "u", NULL);
+	args_tensor(a, "rec", w + l->records, TILERT_U8, 4, records, NULL);
+	args_tensor(a, "states", w + l->states, TILERT_BF16, 4, states, NULL);
+	args_tensor(a, "dstates", w + l->gradients, TILERT_BF16, 4, states, NULL);
+	args_tensor(a, "dht", p->dfinal_state, TILERT_F32, 4, ends, strides);
+	args_integer(a, "d0", strides[0]);
+	args_tensor(a, "dh0", p->dinitial_state, TILERT_F32, 4, ends, strides);
+	args_integer(a, "j0", strides[0]);
+	const struct { const char *name; int64_t value; } dims[] = { { "B", f->batch }, { "T", f->tokens }, { "H", f->qk_heads }, { "HV", hv },
+		{ "K", f->key_dim }, { "V", f->value_dim } };
+	for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++)
+		args_dim(a, dims[i].name, dims[i].value);
+	args_tensor(a, "sums", p->da_log || p->ddt_bias ? w + l->sums : 0, TILERT_F32, 4, sums, NULL);
+	args_tensor(a, "da_log", p->da_log, TILERT_F32, 1, heads, NULL);
+	args_tensor(a, "ddt_bias", p->ddt_bias, TILERT_F32, 2, heads, NULL);
+}
+
+/* dq and dk as the callers', or, with `each`, as those of every value head. */
+static void add_keys(Args *a, const Params *p, const tilekern_kda_params *f, const Plan *l, bool each)
+{
+	Rows r[ROWS];
+	list_rows(p, f, r);
+	for (int i = DQ; i <= DK && each; i++) {
+		r[i].heads = f->value_heads;
+		r[i].given = (tilekern_strides){ 0, 0, 0 };
+		if (r[i].p)
+			r[i].p = p->workspace + (i == DQ ? l->dq : l->dk);
+	}
+	args_rows(a, &r[DQ], "dq", "x0");
+	args_rows(a, &r[DK], "dk", "y0");
+}
+
+/* The sums over value heads of a group. */
+static tilert_status queue_heads(Queue *q, const Args *base, const Params *p, const tilekern_kda_params *f, const Plan *l)
+{
+	const int64_t each[] = { f->batch, f->tokens, f->value_heads, f->key_dim };
+	Args a = *base;
+	add_keys(&a, p, f, l, false);
+	args_tensor(&a, "dq_each", p->dq ? p->workspace + l->dq : 0, f->dtype, 4, each, NULL);
+	args_tensor(&a, "dk_each", p->dk ? p->workspace + l->dk : 0, f->dtype, 4, each, NULL);
+	return queue_kernel(q, (int[AXES]){ backward_heads, bf16, KDA_MAX_KEYS, any }, &a);
+}
+
+/* No tokens: the gradient of the states passes through. */
+static tilert_status queue_states(Queue *q, const Params *p, const tilekern_kda_params *f)
+{
+	const States s = { .sequences = sequences_count(SEQUENCES_OF(f)), .heads = f->value_heads, .key_dim = f->key_dim, .value_dim = f->value_dim,
+		.dtype = TILERT_F32, .v_first = f->state_v_first != 0, .initial = p->dfinal_state, .final = p->dinitial_state };
+	return states_only(q, &s);
+}
+
+static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_params *f)
+{
+	const Plan l = plan(p, f);
+	const bool each = f->value_heads > f->qk_heads, packed = f->cu_seqlens != 0;
+	const int form = (f->options & TILEKERN_RAW_GATE) != 0 ? raw : same;
+	const Args base = kda_arguments(f);
+	Args a = base, last = base;
+	add_arguments(&a, p, f, &l);
+	last = a;
+	add_keys(&a, p, f, &l, each);
+	add_keys(&last, p, f, &l, false);
+	tilert_status s = queue_kernel(q, (int[AXES]){ backward_states, bf16, KDA_MAX_KEYS, form }, &a);
+	if (s == TILERT_OK)
+		s = queue_kernel(q, (int[AXES]){ backward_scan, bf16, KDA_MAX_KEYS, form }, &a);
+	if (s == TILERT_OK && (p->dq || p->dk || p->dg || p->dbeta || p->da_log || p->ddt_bias))
+		s = queue_kernel(q, (int[AXES]){ backward_grads, bf16, KDA_MAX_KEYS, form }, &a);
+	if (s == TILERT_OK && (p->da_log || p->ddt_bias))
+		s = queue_kernel(q, (int[AXES]){ backward_sums, none, KDA_MAX_KEYS, any }, &a);
+	if (s == TILERT_OK && each && (p->dq || p->dk))
+		s = queue_heads(q, &base, p, f, &l);
+	return s == TILERT_OK && packed ? queue_kernel(q, (int[AXES]){ backward_clear, bf16, KDA_MAX_KEYS, any }, &last) : s;
+}
+
+static tilert_status queue(Queue *q, const void *params, int sm_count)
+{
+	const Params *p = params;
+	tilekern_kda_params f;
+	tilert_status s = take(q->who, p, &f);
+	(void)sm_count;
+	if (s != TILERT_OK)
+		return s;
+	return f.tokens == 0 ? queue_states(q, p, &f) : queue_all(q, p, &f);
+}
+
+static const Params defaults = { .size = sizeof defaults };
+static const Family family = {
+	.name = "tilekern_kda_backward", .defaults = &defaults, .size = sizeof(Params), .first = sizeof(Params), .workspace_bytes = offsetof(Params, workspace_bytes),
+	.extents = extents, .check = check, .idle = idle, .workspace = workspace, .queue = queue,
+};
+
+BACKWARD_FUNCTIONS(kda, &family);

@@ -1,0 +1,344 @@
+/* kda_backward.c - the gradients of the KDA backward against those of the token recurrence. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/check/accuracy.h"
+#include "tests/check/random.h"
+#include "tests/numeric/kernels/kda_run.h"
+
+enum { RAW = TILEKERN_RAW_GATE, BOUND = TILEKERN_RAW_GATE | TILEKERN_BOUNDED_GATE, NORM = TILEKERN_L2NORM, SIGMOID = TILEKERN_SIGMOID_BETA,
+	TWICE = TILEKERN_SIGMOID_BETA | TILEKERN_TWICE_BETA, CHUNK = 64 };
+
+/* Gradients by token, then the others. */
+enum { DQ, DK, DV, DG, DBETA, TOKENS, DH0 = TOKENS, DA, DBIAS, ALL };
+static const char *const names[ALL] = { "dq", "dk", "dv", "dg", "dbeta", "dinitial_state", "da_log", "ddt_bias" };
+
+/* A forward with what its backward needs. */
+typedef struct Backward {
+	KdaRun *r;
+	tilekern_kda_backward_params p;
+	KdaTensor dout, token[TOKENS];
+	Buffer dht, other[ALL], workspace;
+	double *dstate;            /* [sequences][heads][K][V] */
+} Backward;
+
+/* ---- making ---- */
+
+static int64_t elements(const Backward *b, int which)
+{
+	const KdaRow *row = &b->r->row;
+	if (which < TOKENS)
+		return row->batch * row->tokens * b->token[which].heads * b->token[which].width;
+	return which == DH0 ? b->r->sequences * kda_run_state(b->r) : which == DA ? row->value_heads : row->value_heads * row->key_dim;
+}
+
+static int64_t state_index(const KdaRow *row, int64_t i)
+{
+	int64_t K = row->key_dim, V = row->value_dim;
+	return row->state_v_first ? i / (K * V) * (K * V) + i % V * K + i / V % K : i;
+}
+
+static void make_dht(Backward *b, Random *random)
+{
+	int64_t n = elements(b, DH0);
+	float *laid = memory((size_t)n * sizeof *laid);
+	b->dstate = memory((size_t)n * sizeof *b->dstate);
+	for (int64_t i = 0; i < n; i++)
+		b->dstate[i] = (double)(laid[state_index(&b->r->row, i)] = random_normal(random));
+	b->dht = buffer_of(laid, (size_t)n * sizeof *laid);
+	free(laid);
+}
+
+static tilert_ptr *field(tilekern_kda_backward_params *p, int which)
+{
+	tilert_ptr *const fields[ALL] = { &p->dq, &p->dk, &p->dv, &p->dg, &p->dbeta, &p->dinitial_state, &p->da_log, &p->ddt_bias };
+	return fields[which];
+}
+
+static bool has(const Backward *b, int which)
+{
+	return which < TOKENS || (which == DH0 ? b->r->p.initial_state != 0 : (b->r->row.options & RAW) != 0);
+}
+
+static void fill_params(Backward *b)
+{
+	tilekern_kda_backward_params *p = &b->p;
+	p->forward = &b->r->p;
+	p->dout = kda_run_address(&b->dout);
+	p->dfinal_state = b->dht.p;
+	for (int i = 0; i < ALL; i++)
+		*field(p, i) = !has(b, i) ? 0 : i < TOKENS ? kda_run_address(&b->token[i]) : b->other[i].p;
+	if (!b->r->row.strided)
+		return;
+	p->dout_strides = b->dout.strides;
+	p->dq_strides = b->token[DQ].strides;
+	p->dk_strides = b->token[DK].strides;
+	p->dv_strides = b->token[DV].strides;
+	p->dg_strides = b->token[DG].strides;
+	p->dbeta_strides = b->token[DBETA].strides;
+}
+
+static void make_workspace(Backward *b)
+{
+	buffer_free(b->workspace);
+	KDA_OK(tilekern_kda_backward_workspace_bytes(b->r->kda, &b->p, &b->p.workspace_bytes));
+	b->workspace = buffer_poisoned(b->p.workspace_bytes);
+	b->p.workspace = b->workspace.p;
+}
+
+static Backward make(const KdaRow *row, double size)
+{
+	KdaRun *r = kda_run_make(row);
+	Backward b = { .r = r };
+	const int64_t heads[TOKENS] = { r->row.qk_heads, r->row.qk_heads, r->row.value_heads, r->row.value_heads, r->row.value_heads };
+	const int64_t widths[TOKENS] = { r->row.key_dim, r->row.key_dim, r->row.value_dim, r->row.key_dim, 1 };
+	const tilert_dtype types[TOKENS] = { r->q.dtype, r->q.dtype, r->q.dtype, r->g.dtype, r->beta.dtype };
+	Random random;
+	tilekern_kda_backward_params_init(&b.p);
+	random_init(&random, row->seed + 1000);
+	for (int i = 0; i < TOKENS; i++)
+		b.token[i] = kda_run_tensor(r, heads[i], widths[i], types[i]);
+	b.dout = kda_run_tensor(r, r->row.value_heads, r->row.value_dim, r->q.dtype);
+	for (int64_t i = 0; i < elements(&b, DV); i++)
+		b.dout.value[i] = size * (double)random_normal(&random);
+	kda_run_upload(r, &b.dout);
+	for (int i = TOKENS; i < ALL; i++)
+		b.other[i] = buffer_poisoned((size_t)elements(&b, i) * sizeof(float));
+	if (r->ht.p)
+		make_dht(&b, &random);
+	fill_params(&b);
+	make_workspace(&b);
+	return b;
+}
+
+static void release(Backward *b)
+{
+	for (int i = 0; i < TOKENS; i++) {
+		buffer_free(b->token[i].buffer);
+		free(b->token[i].value);
+	}
+	for (int i = TOKENS; i < ALL; i++)
+		buffer_free(b->other[i]);
+	buffer_free(b->dout.buffer);
+	buffer_free(b->dht);
+	buffer_free(b->workspace);
+	free(b->dout.value);
+	free(b->dstate);
+	kda_run_free(b->r);
+}
+
+static void run(Backward *b)
+{
+	KDA_OK(tilekern_kda_backward(b->r->kda, &b->p, NULL));
+	OK(tilert_stream_sync(numeric_device(), NULL));
+	free(buffer_take(b->workspace)); /* looks at the guard */
+}
+
+/* In the order of the reference. */
+static float *take(const Backward *b, int which)
+{
+	if (which < TOKENS)
+		return kda_run_read(b->r, &b->token[which], names[which], true);
+	float *laid = buffer_take(b->other[which]), *out = memory((size_t)elements(b, which) * sizeof *out + 1);
+	for (int64_t i = 0; i < elements(b, which); i++)
+		out[i] = laid[which == DH0 ? state_index(&b->r->row, i) : i];
+	free(laid);
+	return out;
+}
+
+/* ---- comparing ---- */
+
+static Accuracy measure(const Backward *b, int which, const double *want, const float *got)
+{
+	const KdaRow *row = &b->r->row;
+	if (which < TOKENS)
+		return accuracy_of_packed(want, got, (AccuracyShape){ b->r->sequences, 0, b->token[which].heads, b->token[which].width, CHUNK }, b->r->offsets);
+	int64_t rows = which == DH0 ? b->r->sequences * row->value_heads : 1;
+	return accuracy_of_floats(want, got, (AccuracyShape){ rows, 1, 1, elements(b, which) / rows, 1 });
+}
+
+static void expect_accurate(const Backward *b, int which, const double *want)
+{
+	const double allowed = which == DBETA || which >= DA ? .02 : b->r->row.overall != 0 ? b->r->row.overall : .005;
+	float *got = take(b, which);
+	Accuracy a = measure(b, which, want, got);
+	char text[256];
+	accuracy_text(&a, text, sizeof text);
+	if (getenv("TILE_TEST_VERBOSE"))
+		print_message("    %-14s %s\n", names[which], text);
+	double chunk = b->r->row.chunk != 0 ? b->r->row.chunk : 3 * allowed;
+	if (a.not_finite || !(a.rms_ratio < allowed) || (which < DBETA && !(a.worst_ratio < chunk)))
+		fail_msg("%s: %s; allowed are %g and %g", names[which], text, allowed, chunk);
+	free(got);
+}
+
+static void run_gradients(const void *row)
+{
+	Backward b = make(row, 1);
+	Delta ref = kda_run_reference(b.r);
+	double *want[ALL];
+	ref.dout = b.dout.value;
+	ref.dstate = b.dstate;
+	for (int i = 0; i < ALL; i++)
+		want[i] = memory((size_t)elements(&b, i) * sizeof *want[i] + 1);
+	assert_true(delta_run(&ref, &(DeltaResult){ .q = want[DQ], .k = want[DK], .v = want[DV], .g = want[DG], .beta = want[DBETA],
+		.initial = want[DH0], .a_log = want[DA], .dt_bias = want[DBIAS] }));
+	run(&b);
+	for (int i = 0; i < ALL; i++) {
+		if (has(&b, i))
+			expect_accurate(&b, i, want[i]);
+		free(want[i]);
+	}
+	release(&b);
+}
+
+/* ---- bits ---- */
+
+static void take_all(const Backward *b, float *out[ALL])
+{
+	for (int i = 0; i < ALL; i++)
+		out[i] = has(b, i) ? take(b, i) : NULL;
+}
+
+static void expect_same(const Backward *b, int which, const float *want)
+{
+	float *got = take(b, which);
+	for (int64_t i = 0; i < elements(b, which); i++) {
+		if (memcmp(got + i, want + i, sizeof *got) != 0)
+			fail_msg("%s: element %lld is %.9g, it was %.9g", names[which], (long long)i, (double)got[i], (double)want[i]);
+	}
+	free(got);
+}
+
+static void poison(const Backward *b)
+{
+	for (int i = 0; i < ALL; i++)
+		buffer_poison(i < TOKENS ? b->token[i].buffer : b->other[i]);
+	buffer_poison(b->workspace);
+}
+
+/* Another schedule and the two-step interface give the same bits; so does each gradient wanted alone. */
+static void run_same_bits(const void *row)
+{
+	Backward b = make(row, 1);
+	const tilekern_kda_backward_params all = b.p;
+	tilekern_kda_call *call;
+	float *want[ALL];
+	run(&b);
+	take_all(&b, want);
+	poison(&b);
+	if (numeric_on_cpu())
+		OK(tilert_cpu_configure(numeric_device(), 12345, 0));
+	KDA_OK(tilekern_kda_backward_prepare(b.r->kda, &b.p, &call));
+	KDA_OK(tilekern_kda_launch(call, NULL));
+	OK(tilert_stream_sync(numeric_device(), NULL));
+	tilekern_kda_call_destroy(call);
+	for (int i = 0; i < ALL; i++)
+		expect_same(&b, i, want[i]);
+	for (int only = 0; only < ALL; only++) {
+		poison(&b);
+		b.p = all;
+		for (int i = 0; i < ALL; i++)
+			*field(&b.p, i) = i == only ? *field(&b.p, i) : 0;
+		make_workspace(&b);
+		run(&b);
+		expect_same(&b, only, want[only]);
+	}
+	for (int i = 0; i < ALL; i++)
+		free(want[i]);
+	release(&b);
+}
+
+/* ---- refusals ---- */
+
+static void expect_refused(const Backward *b, const tilekern_kda_backward_params *p, const char *const *words)
+{
+	tilekern_kda_call *untouched = (tilekern_kda_call *)b->r, *call = untouched;
+	assert_int_equal(tilekern_kda_backward_prepare(b->r->kda, p, &call), TILERT_EINVAL);
+	assert_ptr_equal(call, untouched);
+	for (; *words; words++) {
+		if (!strstr(tilekern_last_error(), *words))
+			fail_msg("no '%s' in: %s", *words, tilekern_last_error());
+	}
+}
+
+static void run_refusals(const void *row)
+{
+	Backward b = make(row, 1);
+	tilekern_kda_backward_params p;
+	tilekern_kda_params f;
+#define REFUSED(change, ...) (p = b.p, f = b.r->p, p.forward = &f, (void)(change), expect_refused(&b, &p, (const char *[]){ __VA_ARGS__, NULL }))
+	REFUSED(p.size = 8, "tilekern_kda_backward_prepare: ", "size", "8");
+	REFUSED(p.forward = NULL, "forward is NULL");
+	REFUSED(f.size = 8, "size", "8");
+	REFUSED(f.tokens = -3, "tokens", "-3");
+	REFUSED(f.value_dim = 136, "value_dim", "136", "128");
+	REFUSED((f.dtype = f.gate_dtype = TILERT_F16, f.beta_dtype = TILERT_F32), "dtype", "f16", "bf16");
+	REFUSED(f.gate_dtype = TILERT_F32, "gate_dtype", "f32", "bf16");
+	REFUSED(p.da_log = p.workspace, "da_log", "RAW_GATE", "0x0");
+	REFUSED(p.ddt_bias = p.workspace, "ddt_bias", "RAW_GATE");
+	REFUSED(p.dout = 0, "dout is 0");
+	REFUSED(f.v = 0, "v is 0");
+	REFUSED(p.dq += 8, "dq is at", "16");
+	REFUSED(p.dinitial_state += 4, "dinitial_state is at", "16");
+	REFUSED((p.dg_strides = b.token[DG].strides, p.dg_strides.token += 4), "dg_strides.token", "multiple of 8");
+	REFUSED(p.dq = f.q, "q (", "dq (", "overlap");
+	REFUSED(p.dv = p.dout + 256, "dout (", "dv (", "overlap");
+	REFUSED(p.dbeta = p.workspace, "workspace", "dbeta", "overlap");
+	REFUSED(p.workspace_bytes -= 1, "workspace_bytes", "are needed");
+	REFUSED(p.workspace += 16, "workspace is at", "256");
+#undef REFUSED
+	release(&b);
+}
+
+/* ---- no tokens ---- */
+
+static void run_nothing(const void *row)
+{
+	Backward b = make(row, 1);
+	run(&b);
+	float *got = take(&b, DH0);
+	for (int64_t i = 0; i < elements(&b, DH0); i++)
+		assert_true((double)got[i] == b.dstate[i]);
+	free(got);
+	release(&b);
+}
+
+size_t kda_backward_cases(NumericCase *out)
+{
+	static const int mixed[] = { 40, 0, 1, 65, 33, 130, -1 };
+	static const struct { const char *name; void (*run)(const void *); KdaRow row; } cases[] = {
+		{ "bounded", run_gradients, { .tokens = 173, .value_heads = 2, .qk_heads = 2, .seed = 1 } },
+		{ "states", run_gradients, { .batch = 2, .tokens = 77, .gate = KDA_MILD, .states = KDA_BOTH, .seed = 2 } },
+		{ "states_v_first", run_gradients, { .tokens = 65, .states = KDA_BOTH, .state_v_first = true, .seed = 3 } },
+		{ "no_decay", run_gradients, { .tokens = 200, .gate = KDA_ZERO, .states = KDA_BOTH, .seed = 4 } },
+		{ "-5", run_gradients, { .tokens = 100, .gate = KDA_FIVE, .states = KDA_BOTH, .seed = 5, .overall = .01, .chunk = .2 } },
+		{ "positive", run_gradients, { .tokens = 200, .gate = KDA_MILD, .keys = KDA_POSITIVE, .seed = 6, .overall = .01 } },
+		{ "norm", run_gradients, { .tokens = 100, .options = NORM, .states = KDA_BOTH, .seed = 7 } },
+		{ "everything", run_gradients, { .batch = 2, .tokens = 99, .options = NORM | BOUND | TWICE, .states = KDA_BOTH, .seed = 8 } },
+		{ "softplus", run_gradients, { .tokens = 130, .value_heads = 2, .options = NORM | RAW | SIGMOID, .states = KDA_BOTH, .seed = 9 } },
+		{ "raw_without_parameters", run_gradients, { .tokens = 70, .options = BOUND, .without_a_log = true, .without_dt_bias = true, .seed = 10 } },
+		{ "packed", run_gradients, { .lengths = mixed, .spare = 30, .states = KDA_BOTH, .seed = 11 } },
+		{ "packed_i64_everything", run_gradients, { .lengths = mixed, .spare = 3, .lengths_i64 = true, .options = NORM | BOUND | SIGMOID,
+			.states = KDA_BOTH, .beta16 = true, .seed = 12 } },
+		{ "grouped", run_gradients, { .tokens = 90, .qk_heads = 2, .value_heads = 6, .options = NORM, .seed = 13, .overall = .006 } },
+		{ "strided", run_gradients, { .batch = 2, .tokens = 70, .qk_heads = 2, .value_heads = 4, .strided = true, .seed = 14 } },
+		{ "K64_V96", run_gradients, { .tokens = 100, .key_dim = 64, .value_dim = 96, .states = KDA_BOTH, .options = NORM | RAW, .seed = 15 } },
+		{ "one_token", run_gradients, { .tokens = 1, .states = KDA_BOTH, .seed = 16, .overall = .01 } },
+		{ "64_tokens", run_gradients, { .tokens = 64, .seed = 17 } },
+		{ "same_bits", run_same_bits, { .lengths = mixed, .spare = 5, .value_heads = 2, .options = NORM | BOUND | SIGMOID, .states = KDA_BOTH, .seed = 18 } },
+		{ "nothing_to_do", run_nothing, { .batch = 2, .states = KDA_BOTH, .seed = 19 } },
+		{ "refuses_wrong_arguments", run_refusals, { .batch = 2, .tokens = 3, .qk_heads = 2, .states = KDA_BOTH, .seed = 20 } },
+	};
+	static KdaRow rows[sizeof cases / sizeof cases[0]];
+	size_t n = sizeof cases / sizeof cases[0];
+	for (size_t i = 0; i < n; i++) {
+		rows[i] = cases[i].row;
+		rows[i].gate16 = true;
+		out[i] = (NumericCase){ .run = cases[i].run, .spec = &rows[i] };
+		snprintf(out[i].name, sizeof out[i].name, "backward_kda_%s", cases[i].name);
+	}
+	return n;
+}
