@@ -69,7 +69,8 @@ static tilekern_gdn_params make_params(Bench *b, tilekern_gdn *gdn, const Proble
 	const GdnInput *in = q->source;
 	Shape s = q->s;
 	size_t heads = token_heads(s), qk = heads / (size_t)(s.value_heads / s.qk_heads), gate = q->variant.gates16 ? 2 : 4;
-	tilekern_gdn_params p = TILEKERN_GDN_PARAMS_INIT;
+	tilekern_gdn_params p;
+	tilekern_gdn_params_init(&p);
 	p.tokens = s.sequences * s.tokens;
 	p.qk_heads = s.qk_heads;
 	p.value_heads = s.value_heads;

@@ -26,7 +26,8 @@ static void make_problem(Bench *b, tilekern_kda *kda, Problem *q, Shape s, KdaGa
 {
 	KdaInputSpec spec = { .batch = 1, .tokens = PERIOD, .heads = 1, .gates = gates, .gate_bf16 = gate_bf16, .seed = 11 };
 	size_t n = vectors(s) * KDA_DIM, period = (size_t)PERIOD * KDA_DIM;
-	*q = (Problem){ .s = s, .p = TILEKERN_KDA_PARAMS_INIT };
+	*q = (Problem){ .s = s };
+	tilekern_kda_params_init(&q->p);
 	if (!kda_input_make(&q->source, &spec))
 		bench_check(TILERT_ENOMEM, "host memory", "kda_input_make");
 	q->p.batch = s.batch;

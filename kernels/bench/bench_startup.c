@@ -43,8 +43,9 @@ static void empty(Bench *b, tilert_ptr *const *buffers, size_t n, tilert_ptr wor
 static void kda(Bench *b)
 {
 	tilekern_kda *kda;
-	tilekern_kda_params p = TILEKERN_KDA_PARAMS_INIT;
+	tilekern_kda_params p;
 	tilert_ptr *const buffers[] = { &p.q, &p.k, &p.v, &p.g, &p.beta, &p.o };
+	tilekern_kda_params_init(&p);
 	p.qk_heads = p.value_heads = 1;
 	p.tokens = TOKENS;
 	double begin = bench_now_ms();
@@ -66,8 +67,9 @@ static void kda(Bench *b)
 static void gdn(Bench *b)
 {
 	tilekern_gdn *gdn;
-	tilekern_gdn_params p = TILEKERN_GDN_PARAMS_INIT;
+	tilekern_gdn_params p;
 	tilert_ptr *const buffers[] = { &p.q, &p.k, &p.v, &p.g, &p.beta, &p.o };
+	tilekern_gdn_params_init(&p);
 	p.qk_heads = p.value_heads = 1;
 	p.tokens = TOKENS;
 	double begin = bench_now_ms();

@@ -9,35 +9,46 @@ import torch
 
 F32, BF16, F16, I32, I64 = 13, 11, 10, 4, 5
 DTYPE = {torch.float32: F32, torch.bfloat16: BF16, torch.float16: F16, torch.int32: I32, torch.int64: I64}
-L2NORM, RAW_GATE, SIGMOID_BETA, TWICE_BETA, BOUNDED_GATE = 1, 2, 4, 8, 16
+L2NORM, RAW_GATE, SIGMOID_BETA, TWICE_BETA = 1, 2, 4, 8
 
 
 class Strides(C.Structure):
     _fields_ = [(n, C.c_int64) for n in ("batch", "token", "head")]
 
 
-class GdnParams(C.Structure):
-    _fields_ = (
+def common():
+    """The fields of tilekern_gdn_params and tilekern_kda_params, but for the last of each."""
+    return (
         [("size", C.c_size_t)]
         + [(n, C.c_int64) for n in "batch tokens sequences qk_heads value_heads key_dim value_dim".split()]
-        + [(n, C.c_int) for n in "dtype gate_dtype beta_dtype state_dtype seqlens_dtype state_v_first".split()]
-        + [("options", C.c_uint), ("split", C.c_int), ("scale", C.c_float)]
-        + [(n, C.c_uint64) for n in "q k v g beta a_log dt_bias cu_seqlens initial_state o final_state states u records".split()]
-        + [(n + "_strides", Strides) for n in "q k v o g beta".split()]
+        + [("dtype", C.c_int)] + [(n + "_dtype", C.c_int) for n in "gate beta a_log dt_bias state checkpoint seqlens indices".split()]
+        + [("state_v_first", C.c_int), ("options", C.c_uint), ("split", C.c_int), ("scale", C.c_float)]
+        + [(n, C.c_uint64) for n in "q k v g beta a_log dt_bias cu_seqlens o".split()]
+        + [(n + "_strides", Strides) for n in "q k v g beta o".split()]
+        + [("initial_state", C.c_uint64), ("final_state", C.c_uint64), ("state_stride", C.c_int64), ("state_slots", C.c_int64)]
+        + [("state_indices", C.c_uint64), ("output_indices", C.c_uint64), ("null_slot", C.c_int64), ("has_initial_state", C.c_uint64)]
+        + [("checkpoint_state", C.c_uint64), ("checkpoint_stride", C.c_int64), ("checkpoint_slots", C.c_int64), ("checkpoint_offsets", C.c_uint64)]
+        + [("checkpoint_every", C.c_int64), ("checkpoint_starts", C.c_uint64), ("checkpoint_indices", C.c_uint64)]
         + [("workspace", C.c_uint64), ("workspace_bytes", C.c_size_t)]
     )
+
+
+class GdnParams(C.Structure):
+    _fields_ = common() + [(n, C.c_uint64) for n in "states u records".split()]
 
 
 class KdaParams(C.Structure):
-    _fields_ = (
-        [("size", C.c_size_t)]
-        + [(n, C.c_int64) for n in "batch tokens sequences qk_heads value_heads key_dim value_dim".split()]
-        + [(n, C.c_int) for n in "dtype gate_dtype beta_dtype state_dtype seqlens_dtype state_v_first".split()]
-        + [("options", C.c_uint), ("scale", C.c_float), ("lower_bound", C.c_float)]
-        + [(n, C.c_uint64) for n in "q k v g beta a_log dt_bias cu_seqlens initial_state o final_state".split()]
-        + [(n + "_strides", Strides) for n in "q k v o g beta".split()]
-        + [("workspace", C.c_uint64), ("workspace_bytes", C.c_size_t)]
-    )
+    _fields_ = common() + [("lower_bound", C.c_float)]
+
+
+def params(cls, q, v, g, beta, **given):
+    """The defaults of tilekern_*_params_init and what these tensors say."""
+    B, T, H, K = q.shape
+    d = dict.fromkeys((n + "_dtype" for n in "a_log dt_bias state checkpoint".split()), F32)
+    d.update(size=C.sizeof(cls), batch=B, tokens=T, qk_heads=H, value_heads=v.shape[2], key_dim=K, value_dim=v.shape[3], dtype=DTYPE[q.dtype],
+             gate_dtype=DTYPE[g.dtype], beta_dtype=DTYPE[beta.dtype], seqlens_dtype=I32, indices_dtype=I32, null_slot=-1)
+    d.update(given)
+    return cls(**d)
 
 
 def pointer(t):
@@ -84,26 +95,18 @@ class Library:
 
     def gdn(self, q, k, v, g, beta, o, cu_seqlens=None, initial_state=None, final_state=None, options=0, split=0, a_log=None, dt_bias=None,
             scale=0.0):
-        B, T, H, K = q.shape
-        HV, V = v.shape[2:]
-        p = GdnParams(size=C.sizeof(GdnParams), batch=B, tokens=T, qk_heads=H, value_heads=HV, key_dim=K, value_dim=V, dtype=DTYPE[q.dtype],
-                      gate_dtype=DTYPE[g.dtype], beta_dtype=DTYPE[beta.dtype], state_dtype=F32, seqlens_dtype=I32, options=options, split=split,
-                      scale=scale, q=pointer(q), k=pointer(k), v=pointer(v), g=pointer(g), beta=pointer(beta), a_log=pointer(a_log),
-                      dt_bias=pointer(dt_bias), cu_seqlens=pointer(cu_seqlens), initial_state=pointer(initial_state), o=pointer(o),
-                      final_state=pointer(final_state))
+        p = params(GdnParams, q, v, g, beta, options=options, split=split, scale=scale, q=pointer(q), k=pointer(k), v=pointer(v), g=pointer(g),
+                   beta=pointer(beta), a_log=pointer(a_log), dt_bias=pointer(dt_bias), cu_seqlens=pointer(cu_seqlens),
+                   initial_state=pointer(initial_state), o=pointer(o), final_state=pointer(final_state))
         if cu_seqlens is not None:
             p.sequences, p.seqlens_dtype = len(cu_seqlens) - 1, DTYPE[cu_seqlens.dtype]
         return self.prepare("gdn", p, (q, k, v, g, beta, o, cu_seqlens, initial_state, final_state, a_log, dt_bias))
 
     def kda(self, q, k, v, g, beta, o, cu_seqlens=None, initial_state=None, final_state=None, options=0, a_log=None, dt_bias=None, scale=0.0,
             lower_bound=-5.0):
-        B, T, H, K = q.shape
-        HV, V = v.shape[2:]
-        p = KdaParams(size=C.sizeof(KdaParams), batch=B, tokens=T, qk_heads=H, value_heads=HV, key_dim=K, value_dim=V, dtype=DTYPE[q.dtype],
-                      gate_dtype=DTYPE[g.dtype], beta_dtype=DTYPE[beta.dtype], state_dtype=F32, seqlens_dtype=I32, options=options, scale=scale,
-                      lower_bound=lower_bound, q=pointer(q), k=pointer(k), v=pointer(v), g=pointer(g), beta=pointer(beta), a_log=pointer(a_log),
-                      dt_bias=pointer(dt_bias), cu_seqlens=pointer(cu_seqlens), initial_state=pointer(initial_state), o=pointer(o),
-                      final_state=pointer(final_state))
+        p = params(KdaParams, q, v, g, beta, options=options, scale=scale, lower_bound=lower_bound, q=pointer(q), k=pointer(k), v=pointer(v),
+                   g=pointer(g), beta=pointer(beta), a_log=pointer(a_log), dt_bias=pointer(dt_bias), cu_seqlens=pointer(cu_seqlens),
+                   initial_state=pointer(initial_state), o=pointer(o), final_state=pointer(final_state))
         if cu_seqlens is not None:
             p.sequences, p.seqlens_dtype = len(cu_seqlens) - 1, DTYPE[cu_seqlens.dtype]
         return self.prepare("kda", p, (q, k, v, g, beta, o, cu_seqlens, initial_state, final_state, a_log, dt_bias))

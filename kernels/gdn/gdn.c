@@ -7,7 +7,6 @@
 
 #include "../launch/error.h"
 #include "../launch/states.h"
-#include "../launch/sequences.h"
 #include "modules.h" /* generated: the modules as arrays */
 #include "plan.h"
 
@@ -29,7 +28,7 @@ static const Variant variants[] = {
 /* ---- Checks --------------------------------------------------------------------------------------------------- */
 
 static int64_t slots(const tilekern_gdn_params *p) { return sequences_slots(SEQUENCES_OF(p)); }
-static States states(const tilekern_gdn_params *p) { return STATES_OF(p, sequences_count(SEQUENCES_OF(p))); }
+static States states(const tilekern_gdn_params *p) { return STATES_OF(p); }
 static size_t workspace(const void *p, int sm_count) { return gdn_plan(p, sm_count).bytes; }
 
 static bool idle(const void *params)
@@ -43,14 +42,11 @@ static tilert_status extents(const char *who, const void *params)
 	const tilekern_gdn_params *p = params;
 	const CheckExtent extents[] = {
 		{ "qk_heads", p->qk_heads, p->value_heads > 0, INT32_MAX }, { "value_heads", p->value_heads, 0, INT32_MAX },
-		{ "key_dim", p->key_dim, 8, MAX_DIM }, { "value_dim", p->value_dim, 8, MAX_DIM },
+		{ "key_dim", p->key_dim, 1, MAX_DIM }, { "value_dim", p->value_dim, 1, MAX_DIM },
 	};
 	tilert_status s = check_extents(who, extents, sizeof extents / sizeof extents[0]);
 	if (s != TILERT_OK)
 		return s;
-	if (p->key_dim % 8 != 0 || p->value_dim % 8 != 0)
-		return launch_fail(TILERT_EINVAL, "%s: key_dim x value_dim is %lld x %lld, not multiples of 8", who, (long long)p->key_dim,
-			(long long)p->value_dim);
 	if (p->value_heads > 0 && p->value_heads % p->qk_heads != 0)
 		return launch_fail(TILERT_EINVAL, "%s: value_heads is %lld, not a multiple of qk_heads, %lld", who, (long long)p->value_heads,
 			(long long)p->qk_heads);
@@ -64,8 +60,8 @@ static tilert_status check_options(const char *who, const tilekern_gdn_params *p
 		return launch_fail(TILERT_EINVAL, "%s: options is 0x%x, not within 0x%x", who, p->options, all);
 	if ((p->options & TILEKERN_TWICE_BETA) != 0 && (p->options & TILEKERN_SIGMOID_BETA) == 0)
 		return launch_fail(TILERT_EINVAL, "%s: options has TWICE_BETA without SIGMOID_BETA", who);
-	if ((unsigned)p->split > TILEKERN_SPLIT_OFF)
-		return launch_fail(TILERT_EINVAL, "%s: split is %d, not in 0 .. %d", who, (int)p->split, TILEKERN_SPLIT_OFF);
+	if ((unsigned)p->split > TILEKERN_SPLIT_INVARIANT)
+		return launch_fail(TILERT_EINVAL, "%s: split is %d, not in 0 .. %d", who, (int)p->split, TILEKERN_SPLIT_INVARIANT);
 	if (!isfinite(p->scale))
 		return launch_fail(TILERT_EINVAL, "%s: scale is %g", who, (double)p->scale);
 	return TILERT_OK;
@@ -85,18 +81,19 @@ static void list_rows(const tilekern_gdn_params *p, Rows r[ROWS])
 	r[U] = (Rows){ "u", p->u, p->dtype, b, t, hv, p->value_dim, { 0, 0, 0 }, 8, true };
 }
 
-/* Units read v and the initial states again when others have written: what is written overlaps nothing. */
+/* Units read v again when others have written o: what is written overlaps nothing. */
 static tilert_status check_regions(const char *who, const tilekern_gdn_params *p)
 {
 	enum { OWN = 6 };
 	Rows rows[ROWS];
 	const States st = states(p);
-	const int64_t chunks = p->tokens > 0 ? slots(p) * p->value_heads : 0, heads = p->value_heads * 4;
+	const int64_t chunks = p->tokens > 0 ? slots(p) * p->value_heads : 0, hv = p->value_heads;
 	Region r[OWN + ROWS + STATES_REGIONS] = {
 		{ "states", p->states, chunks * p->key_dim * p->value_dim * (int64_t)tilert_dtype_size(p->dtype), 0, 0, true },
 		{ "records", p->records, chunks * TILEKERN_GDN_RECORD_BYTES, 0, 0, true },
-		{ "workspace", p->workspace, p->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true }, { "a_log", p->a_log, heads, 0, 0, false },
-		{ "dt_bias", p->dt_bias, heads, 0, 0, false }, sequences_region(SEQUENCES_OF(p)),
+		{ "workspace", p->workspace, p->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true },
+		{ "a_log", p->a_log, hv * (int64_t)tilert_dtype_size(p->a_log_dtype), 0, 0, false },
+		{ "dt_bias", p->dt_bias, hv * (int64_t)tilert_dtype_size(p->dt_bias_dtype), 0, 0, false }, sequences_region(SEQUENCES_OF(p)),
 	};
 	list_rows(p, rows);
 	for (int i = 0; i < ROWS; i++)
@@ -107,18 +104,29 @@ static tilert_status check_regions(const char *who, const tilekern_gdn_params *p
 
 static tilert_status check_addresses(const char *who, const tilekern_gdn_params *p)
 {
-	enum { OWN = 13 };
 	const bool tokens = p->tokens > 0, raw = tokens && (p->options & TILEKERN_RAW_GATE) != 0;
 	const unsigned gate = (unsigned)tilert_dtype_size(p->gate_dtype), beta = (unsigned)tilert_dtype_size(p->beta_dtype);
-	const States st = states(p);
-	CheckPointer pointers[OWN + STATES_POINTERS] = {
+	const CheckPointer pointers[] = {
 		{ "q", p->q, 16, tokens }, { "k", p->k, 16, tokens }, { "v", p->v, 16, tokens }, { "g", p->g, gate, tokens },
-		{ "beta", p->beta, beta, tokens }, { "o", p->o, 16, tokens }, { "a_log", p->a_log, 4, raw }, { "dt_bias", p->dt_bias, 4, false },
-		{ "workspace", p->workspace, GDN_ALIGN, tokens }, { "states", p->states, 16, false }, { "u", p->u, 16, false },
-		{ "records", p->records, GDN_ALIGN, false }, sequences_pointer(SEQUENCES_OF(p)),
+		{ "beta", p->beta, beta, tokens }, { "o", p->o, 16, tokens }, { "a_log", p->a_log, (unsigned)tilert_dtype_size(p->a_log_dtype), raw },
+		{ "dt_bias", p->dt_bias, (unsigned)tilert_dtype_size(p->dt_bias_dtype), false }, { "workspace", p->workspace, GDN_ALIGN, tokens },
+		{ "states", p->states, 16, false }, { "u", p->u, 16, false }, { "records", p->records, GDN_ALIGN, false }, sequences_pointer(SEQUENCES_OF(p)),
 	};
-	states_pointers(&st, pointers + OWN);
 	return check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
+}
+
+/* They are contiguous. */
+static tilert_status check_saved(const char *who, const tilekern_gdn_params *p)
+{
+	const struct { const char *name; tilert_ptr p; int64_t row; } saved[] = {
+		{ "states", p->states, p->state_v_first ? p->key_dim : p->value_dim }, { "u", p->u, p->value_dim },
+	};
+	for (size_t i = 0; i < sizeof saved / sizeof saved[0]; i++) {
+		if (saved[i].p && saved[i].row % 8 != 0)
+			return launch_fail(TILERT_EINVAL, "%s: %s has rows of %lld, not a multiple of 8 (copies move 16 bytes)", who, saved[i].name,
+				(long long)saved[i].row);
+	}
+	return TILERT_OK;
 }
 
 /* Everything but what tilert_prepare checks. */
@@ -127,8 +135,10 @@ static tilert_status check(const char *who, const void *params)
 	const tilekern_gdn_params *p = params;
 	const States st = states(p);
 	const CheckDtype dtypes[] = {
-		{ "dtype", p->dtype, 2, { TILERT_BF16, TILERT_F16 } }, { "gate_dtype", p->gate_dtype, 2, { TILERT_F32, p->dtype } },
-		{ "beta_dtype", p->beta_dtype, 2, { TILERT_F32, p->dtype } }, states_dtype(&st), sequences_dtype(SEQUENCES_OF(p)),
+		{ "dtype", p->dtype, 2, { TILERT_BF16, TILERT_F16 } }, sequences_dtype(SEQUENCES_OF(p)),
+		{ "gate_dtype", p->gate_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } }, { "beta_dtype", p->beta_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } },
+		{ "a_log_dtype", p->a_log_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } },
+		{ "dt_bias_dtype", p->dt_bias_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } },
 	};
 	Rows rows[ROWS];
 	list_rows(p, rows);
@@ -139,16 +149,21 @@ static tilert_status check(const char *who, const void *params)
 		return s;
 	s = check_addresses(who, p);
 	if (s == TILERT_OK)
+		s = states_check(who, &st);
+	if (s == TILERT_OK)
+		s = check_saved(who, p);
+	if (s == TILERT_OK)
 		s = check_strides(who, rows, ROWS);
 	return s == TILERT_OK ? check_regions(who, p) : s;
 }
 
 /* ---- Calls ---------------------------------------------------------------------------------------------------- */
 
-static Args all_arguments(const tilekern_gdn_params *p, const GdnPlan *l)
+/* hold: 0, or where the initial states are for this call. */
+static Args all_arguments(const tilekern_gdn_params *p, const GdnPlan *l, tilert_ptr hold)
 {
 	const int64_t k = gdn_key_tile(p), v = gdn_value_tile(p), n = slots(p), hv = p->value_heads, heads[] = { hv };
-	const int64_t fade[] = { hv, n }, starts[] = { l->units, hv, v, k }, change[] = { l->units, hv, 2 * k, k };
+	const int64_t fade[] = { hv, n }, starts[] = { l->starts_count, hv, v, k }, change[] = { l->starts_count, hv, 2 * k, k };
 	const int64_t units[] = { l->units, 4 };
 	const int64_t records[] = { n, hv, TILEKERN_GDN_RECORD_BYTES };
 	const int64_t entering[] = { n, hv, p->state_v_first ? p->value_dim : p->key_dim, p->state_v_first ? p->key_dim : p->value_dim };
@@ -160,13 +175,13 @@ static Args all_arguments(const tilekern_gdn_params *p, const GdnPlan *l)
 	args_rows(&a, &rows[K], "k", "k0");
 	args_rows(&a, &rows[V], "v", "v0");
 	args_rows(&a, &rows[O], "o", "o0");
-	args_rows(&a, &rows[G], p->gate_dtype == TILERT_F32 ? "g" : "g16", "g0");
-	args_rows(&a, &rows[BETA], p->beta_dtype == TILERT_F32 ? "beta" : "beta16", "b0");
+	args_rows(&a, &rows[G], ARGS_TYPED(p->gate_dtype, "g"), "g0");
+	args_rows(&a, &rows[BETA], ARGS_TYPED(p->beta_dtype, "beta"), "b0");
 	args_rows(&a, &rows[U], "us", NULL);
-	args_tensor(&a, "a_log", p->a_log, TILERT_F32, 1, heads, NULL);
-	args_tensor(&a, "dt_bias", p->dt_bias, TILERT_F32, 1, heads, NULL);
+	args_tensor(&a, ARGS_TYPED(p->a_log_dtype, "a_log"), p->a_log, p->a_log_dtype, 1, heads, NULL);
+	args_tensor(&a, ARGS_TYPED(p->dt_bias_dtype, "dt_bias"), p->dt_bias, p->dt_bias_dtype, 1, heads, NULL);
 	sequences_arguments(&a, SEQUENCES_OF(p));
-	states_arguments(&a, &st);
+	states_arguments(&a, &st, hold);
 	args_tensor(&a, p->state_v_first ? "hvk" : "hkv", p->states, p->dtype, 4, entering, NULL);
 	args_tensor(&a, "rec", p->records ? p->records : p->workspace, TILERT_U8, 3, records, NULL);
 	args_tensor(&a, "fade", p->workspace + l->fade, TILERT_F32, 2, fade, NULL);
@@ -178,10 +193,12 @@ static Args all_arguments(const tilekern_gdn_params *p, const GdnPlan *l)
 	args_integer(&a, "least", l->least);
 	args_float(&a, "share", (double)l->share);
 	args_dim(&a, "UNITS", l->units);
+	args_dim(&a, "STARTS", l->starts_count);
 	args_dim(&a, "VP", v);
 	args_integer(&a, "part", l->part);
 	args_integer(&a, "ctas", l->ctas);
 	args_integer(&a, "warm", l->warm);
+	args_integer(&a, "most", l->most);
 	args_float(&a, "negligible", (double)l->negligible);
 	args_integer(&a, "group", l->group);
 	args_integer(&a, "active", l->active);
@@ -199,31 +216,39 @@ static tilert_status queue_single(Queue *q, const tilekern_gdn_params *p, const 
 	return s == TILERT_OK ? queue_kernel(q, (int[AXES]){ forward, p->dtype == TILERT_F16 ? f16 : bf16, 128, form }, a) : s;
 }
 
+static tilert_status queue_scan(Queue *q, const tilekern_gdn_params *p, const GdnPlan *l, const Args *a)
+{
+	const int type = p->dtype == TILERT_F16 ? f16 : bf16, keys = (int)gdn_key_tile(p);
+	const int form = gdn_saves(p) && keys <= 128 ? save : l->narrow || keys > 128 ? v64 : v128;
+	tilert_status s = queue_kernel(q, (int[AXES]){ chunk, type, keys, any }, a);
+	if (s == TILERT_OK && l->joined)
+		s = queue_kernel(q, (int[AXES]){ scan_units, type, keys, any }, a);
+	if (s == TILERT_OK && l->joined)
+		s = queue_kernel(q, (int[AXES]){ join_units, none, keys, any }, a);
+	return s == TILERT_OK ? queue_kernel(q, (int[AXES]){ keys > 128 ? scan_wide : scan, type, keys, form }, a) : s;
+}
+
 static tilert_status queue(Queue *q, const void *params, int sm_count)
 {
 	const tilekern_gdn_params *p = params;
-	if (p->tokens == 0) {
-		const States st = states(p);
+	const States st = states(p);
+	if (p->tokens == 0)
 		return states_only(q, &st);
-	}
 	const GdnPlan l = gdn_plan(p, sm_count);
-	const Args a = all_arguments(p, &l);
+	/* Several units may warm up from the initial state, when the last one is done. */
+	const tilert_ptr hold = l.part > 0 && l.most == 0 && states_in_place(&st) ? p->workspace + l.hold : 0;
+	const Args a = all_arguments(p, &l, hold);
 	if (l.single)
 		return queue_single(q, p, &a);
-	const int type = p->dtype == TILERT_F16 ? f16 : bf16, keys = (int)gdn_key_tile(p);
-	const int form = gdn_saves(p) && keys <= 128 ? save : l.narrow || keys > 128 ? v64 : v128;
-	tilert_status s = queue_kernel(q, (int[AXES]){ chunk, type, keys, any }, &a);
-	if (s == TILERT_OK && l.joined)
-		s = queue_kernel(q, (int[AXES]){ scan_units, type, keys, any }, &a);
-	if (s == TILERT_OK && l.joined)
-		s = queue_kernel(q, (int[AXES]){ join_units, none, keys, any }, &a);
-	return s == TILERT_OK ? queue_kernel(q, (int[AXES]){ keys > 128 ? scan_wide : scan, type, keys, form }, &a) : s;
+	tilert_status s = hold ? states_hold(q, &st, hold) : TILERT_OK;
+	return s == TILERT_OK ? queue_scan(q, p, &l, &a) : s;
 }
 
-static const tilekern_gdn_params defaults = TILEKERN_GDN_PARAMS_INIT;
+static void init(void *p) { tilekern_gdn_params_init(p); }
+
 static const Family family = {
-	.name = "tilekern_gdn", .defaults = &defaults, .size = sizeof defaults,
-	.first = offsetof(tilekern_gdn_params, workspace_bytes) + sizeof(size_t), .workspace_bytes = offsetof(tilekern_gdn_params, workspace_bytes),
+	.name = "tilekern_gdn", .init = init, .size = sizeof(tilekern_gdn_params), .first = sizeof(tilekern_gdn_params),
+	.workspace_bytes = offsetof(tilekern_gdn_params, workspace_bytes),
 	.variants = variants, .variant_count = sizeof variants / sizeof variants[0],
 	.extents = extents, .check = check, .idle = idle, .workspace = workspace, .queue = queue,
 };

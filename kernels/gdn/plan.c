@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "../launch/sequences.h"
+#include "../launch/states.h"
 
 enum { SHORT = 1024 /* tokens of a sequence, on average, up to which forward.tile is ahead */, FORWARD_C = 32 /* its chunks */ };
 enum { MAX_GROUP = 4 /* chunk.tile's GP */, CHUNK_PER_SM = 5 /* chunk.tile's OCC */ };
@@ -12,6 +12,7 @@ enum {
 	WARM = 64,         /* units.tile's */
 	SHORTEST_PART = 4, /* of a unit; shorter ones would mostly warm up (6 chunks at gates of -.05 a token) */
 	LEAST = 24,        /* of a unit of forward.tile, in its chunks */
+	OWN_PART = 32,     /* of a unit whose sequence may have to share the device: its warming up is work that others wait for */
 	PERSISTENT = 32    /* sequences for which scan is persistent: 16 chunks (16/64, 8 x 1024) 158 us against 167; an earlier version was 1% slower with 128 */
 };
 
@@ -24,14 +25,60 @@ int64_t gdn_key_tile(const tilekern_gdn_params *p) { return p->key_dim <= 64 ? 6
 int64_t gdn_value_tile(const tilekern_gdn_params *p) { return ceil_div(p->value_dim, 128) * 128; }
 bool gdn_saves(const tilekern_gdn_params *p) { return p->states || p->u; }
 
-static void lay_out(GdnPlan *l, const tilekern_gdn_params *p)
+static size_t aligned(size_t bytes) { return (bytes + GDN_ALIGN - 1) / GDN_ALIGN * GDN_ALIGN; }
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Starts of units there may be in a call with these extents or smaller ones, x heads x 128s of V: workspaces grow with every extent, although units come
+ * and go with it.  Without `most` sequences x heads are at most half the multiprocessors, which with their parts fill the device once, or one part more. */
+static int64_t starts_bound(const tilekern_gdn_params *p, int sm_count)
 {
-	int64_t heads = p->value_heads, k = gdn_key_tile(p);
-	l->fade = (size_t)(slots(p) * heads) * TILEKERN_GDN_RECORD_BYTES;
-	l->pending = (l->fade + (size_t)(slots(p) * heads) * sizeof(float) + GDN_ALIGN - 1) / GDN_ALIGN * GDN_ALIGN;
+	int64_t lanes = p->value_heads * ceil_div(p->value_dim, 128), longest = p->cu_seqlens ? p->tokens / SLOT_TOKENS + 1 : ceil_div(p->tokens, SLOT_TOKENS);
+	if (p->split == TILEKERN_SPLIT_OFF || p->key_dim > 128)
+		return 0;
+	if (p->split == TILEKERN_SPLIT_INVARIANT)
+		return longest < 2 * OWN_PART ? 0 : (slots(p) / OWN_PART + 1) * least(lanes, sm_count / 2);
+	return slots(p) < 2 * SHORTEST_PART ? 0 : least((slots(p) / SHORTEST_PART + sequences(p)) * lanes, sm_count + sm_count / 2);
+}
+
+static void lay_out(GdnPlan *l, const tilekern_gdn_params *p, int sm_count)
+{
+	int64_t heads = p->value_heads, k = gdn_key_tile(p), records = slots(p) * heads, starts = starts_bound(p, sm_count);
+	int64_t held = p->split == TILEKERN_SPLIT_INVARIANT || starts == 0 ? 0 : least(sequences(p) * heads, sm_count / 2);
+	l->fade = (size_t)records * TILEKERN_GDN_RECORD_BYTES;
+	l->pending = aligned(l->fade + (size_t)records * sizeof(float));
 	l->starts = l->pending + GDN_ALIGN;
-	l->change = l->starts + (l->joined ? (size_t)(l->units * heads * gdn_value_tile(p) * k) * sizeof(float) : 0);
-	l->bytes = l->change + (l->joined ? (size_t)(l->units * heads * 2 * k * k) * 2 : 0);
+	l->change = l->starts + (size_t)(starts * 128 * k) * sizeof(float);
+	l->hold = l->change + (size_t)(starts * 2 * k * k) * 2;
+	l->bytes = l->hold + (size_t)(held * p->key_dim * p->value_dim) * sizeof(float);
+}
+
+/* Where sequences and heads leave half of the device idle, as many units as fill it. */
+static void cut(GdnPlan *l, const tilekern_gdn_params *p, int sm_count, int64_t lanes, int64_t chunks)
+{
+	const int64_t n = sequences(p), longest = p->cu_seqlens ? slots(p) - n : chunks;
+	if (lanes > sm_count / 2 || chunks < 2 * SHORTEST_PART)
+		return;
+	int64_t part = ceil_div(chunks, sm_count / lanes);
+	l->part = part < SHORTEST_PART ? SHORTEST_PART : part;
+	l->units = p->cu_seqlens ? slots(p) / l->part + n : n * ceil_div(chunks, l->part);
+	l->starts_count = l->units;
+	l->joined = (longest - 1) / l->part * l->part > WARM;
+	l->warm = p->split == TILEKERN_SPLIT_EXACT && l->joined ? 0 : WARM;
+}
+
+/* The same for each sequence as if it were alone.  Rows are of one length: their units are counted by `part` without gaps. */
+static void cut_each(GdnPlan *l, const tilekern_gdn_params *p, int sm_count, int64_t lanes_of_one)
+{
+	const int64_t n = sequences(p), chunks = ceil_div(p->tokens, SLOT_TOKENS), longest = p->cu_seqlens ? p->tokens / SLOT_TOKENS + 1 : chunks;
+	if (lanes_of_one > sm_count / 2 || longest < 2 * OWN_PART)
+		return;
+	int64_t own = ceil_div(chunks, sm_count / lanes_of_one);
+	l->most = (int)(sm_count / lanes_of_one);
+	l->part = p->cu_seqlens || own < OWN_PART ? OWN_PART : least(own, chunks / 2);
+	l->units = p->cu_seqlens ? slots(p) / l->part + n : n * ceil_div(chunks, l->part);
+	l->starts_count = slots(p) / l->part + 1;
+	l->joined = true;
+	l->warm = WARM;
 }
 
 /* Value heads share the products of k, but items must fill the device. */
@@ -45,13 +92,24 @@ static int64_t group_of(const tilekern_gdn_params *p, int sm_count)
 	return 1;
 }
 
+static bool one_of(tilert_dtype have, tilert_dtype io) { return have == TILERT_F32 || (have == io && io == TILERT_BF16); }
+
+/* What forward.tile does not read, or not as it is. */
+static bool beyond_single(const tilekern_gdn_params *p)
+{
+	const States st = STATES_OF(p);
+	const bool raw = (p->options & TILEKERN_RAW_GATE) != 0;
+	return gdn_saves(p) || p->records || p->state_indices || p->output_indices || p->has_initial_state || p->checkpoint_state || states_in_place(&st) ||
+		!one_of(p->gate_dtype, p->dtype) || !one_of(p->beta_dtype, p->dtype) || !one_of(p->state_dtype, p->dtype) ||
+		(raw && (p->a_log_dtype != TILERT_F32 || p->dt_bias_dtype != TILERT_F32));
+}
+
 /* Whether forward.tile takes a call: README.md, "One kernel or two". */
 static bool single(const tilekern_gdn_params *p, int sm_count)
 {
 	int64_t n = sequences(p), lanes = n * p->value_heads;
-	bool states = p->state_dtype == TILERT_F32 || p->dtype == TILERT_BF16;
-	return p->key_dim == 128 && p->value_dim == 128 && states && !gdn_saves(p) && !p->records && p->split != TILEKERN_SPLIT_OFF && n > 1 &&
-		lanes > sm_count / 2 && p->batch * p->tokens <= n * SHORT;
+	bool any_bits = p->split == TILEKERN_SPLIT_AUTO || p->split == TILEKERN_SPLIT_EXACT;
+	return p->key_dim == 128 && p->value_dim == 128 && any_bits && n > 1 && lanes > sm_count / 2 && p->batch * p->tokens <= n * SHORT && !beyond_single(p);
 }
 
 static void plan_single(GdnPlan *l, const tilekern_gdn_params *p, int sm_count)
@@ -63,20 +121,15 @@ static void plan_single(GdnPlan *l, const tilekern_gdn_params *p, int sm_count)
 	l->work = (size_t)(l->units * 4 * 4 + GDN_ALIGN - 1) / GDN_ALIGN * GDN_ALIGN;
 }
 
-/* A chunk takes a CTA 1.1 us with 64 columns of V and 2.0 us with 128 (H200): the first is for calls that leave multiprocessors idle.
- * Units fill the device once where sequences and heads do not. */
+/* A chunk takes a CTA 1.1 us with 64 columns of V and 2.0 us with 128 (H200): the first is for calls that leave multiprocessors idle. */
 GdnPlan gdn_plan(const tilekern_gdn_params *p, int sm_count)
 {
 	int64_t n = sequences(p), lanes = n * p->value_heads * ceil_div(p->value_dim, 128), chunks = n ? ceil_div(slots(p), n) : 0;
 	GdnPlan l = { .units = n, .negligible = p->split == TILEKERN_SPLIT_EXACT ? -INFINITY : -24 };
-	if (p->split != TILEKERN_SPLIT_OFF && p->key_dim <= 128 && lanes > 0 && lanes <= sm_count / 2 && chunks >= 2 * SHORTEST_PART) {
-		int64_t part = ceil_div(chunks, sm_count / lanes);
-		l.part = part < SHORTEST_PART ? SHORTEST_PART : part;
-		l.units = p->cu_seqlens ? slots(p) / l.part + n : n * ceil_div(chunks, l.part);
-		int64_t longest = p->cu_seqlens ? slots(p) - n : chunks;
-		l.joined = (longest - 1) / l.part * l.part > WARM;
-		l.warm = p->split == TILEKERN_SPLIT_EXACT && l.joined ? 0 : WARM;
-	}
+	if (p->split == TILEKERN_SPLIT_INVARIANT && p->key_dim <= 128 && lanes > 0)
+		cut_each(&l, p, sm_count, lanes / n);
+	else if (p->split != TILEKERN_SPLIT_OFF && p->key_dim <= 128 && lanes > 0)
+		cut(&l, p, sm_count, lanes, chunks);
 	int64_t ctas = l.units * p->value_heads * ceil_div(p->value_dim, 64);
 	l.narrow = ctas <= sm_count || gdn_saves(p) || p->value_dim <= 64;
 	bool direct = p->key_dim == gdn_key_tile(p) && p->value_dim % (l.narrow ? 64 : 128) == 0 && (!p->final_state || p->state_dtype == TILERT_F32);
@@ -85,7 +138,7 @@ GdnPlan gdn_plan(const tilekern_gdn_params *p, int sm_count)
 	int64_t at_once = lanes > 0 ? sm_count / (lanes / n) : 0;
 	l.active = n > 0 && slots(p) % n == 0 && at_once > 1 ? (at_once < n ? at_once : n) : 1;
 	l.group = l.units > 0 && p->value_heads > 0 ? group_of(p, sm_count) : 1;
-	lay_out(&l, p);
+	lay_out(&l, p, sm_count);
 	if (single(p, sm_count))
 		plan_single(&l, p, sm_count);
 	return l;

@@ -18,7 +18,8 @@ typedef struct GdnPlan {
 	float share;         /* heads of a CTA, on average */
 	size_t work;         /* in the workspace, after the units */
 	int64_t part;        /* chunks of a unit (units.tile); 0: a unit is a sequence */
-	int64_t units;
+	int most;            /* units of a sequence that is cut by its own length, which are then of `part` or more chunks; 0: by what all need */
+	int64_t units, starts_count;
 	bool narrow;         /* one state warpgroup, 64 columns of V, a CTA; else two */
 	int64_t ctas;        /* of scan, at most: persistent for short sequences, long ones are better handed out as CTAs become free */
 	int64_t active;      /* sequences scanned at once (chunk.tile) */
@@ -26,7 +27,7 @@ typedef struct GdnPlan {
 	bool joined;         /* units may need scan_units.tile and join_units.tile */
 	int warm;            /* chunks that a unit may be warmed up with */
 	float negligible;    /* log2 of what is left of a state that may be dropped */
-	size_t fade, pending, starts, change, bytes; /* in the workspace, after the records */
+	size_t fade, pending, starts, change, hold, bytes; /* in the workspace, after the records */
 } GdnPlan;
 
 GdnPlan gdn_plan(const tilekern_gdn_params *p, int sm_count);

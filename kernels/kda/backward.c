@@ -278,9 +278,10 @@ static tilert_status queue(Queue *q, const void *params, int sm_count)
 	return f.tokens == 0 ? queue_states(q, p, &f) : queue_all(q, p, &f);
 }
 
-static const Params defaults = { .size = sizeof defaults };
+static void init(void *p) { tilekern_kda_backward_params_init(p); }
+
 static const Family family = {
-	.name = "tilekern_kda_backward", .defaults = &defaults, .size = sizeof(Params), .first = sizeof(Params), .workspace_bytes = offsetof(Params, workspace_bytes),
+	.name = "tilekern_kda_backward", .init = init, .size = sizeof(Params), .first = sizeof(Params), .workspace_bytes = offsetof(Params, workspace_bytes),
 	.extents = extents, .check = check, .idle = idle, .workspace = workspace, .queue = queue,
 };
 

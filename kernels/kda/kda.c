@@ -5,7 +5,6 @@
 #include <stddef.h>
 
 #include "../launch/error.h"
-#include "../launch/sequences.h"
 #include "../launch/states.h"
 #include "modules.h" /* generated: the modules as arrays */
 
@@ -22,7 +21,7 @@ static const Variant variants[] = {
 
 /* ---- Checks --------------------------------------------------------------------------------------------------- */
 
-static States states(const tilekern_kda_params *p) { return STATES_OF(p, sequences_count(SEQUENCES_OF(p))); }
+static States states(const tilekern_kda_params *p) { return STATES_OF(p); }
 
 static size_t workspace(const void *p, int sm_count)
 {
@@ -56,6 +55,20 @@ static tilert_status extents(const char *who, const void *params)
 	return sequences_check(who, SEQUENCES_OF(p), p->value_heads, (p->value_dim + BLOCK - 1) / BLOCK);
 }
 
+/* Fields of the common interface that the kernel does not read. */
+static tilert_status check_served(const char *who, const tilekern_kda_params *p)
+{
+	const struct { const char *name; bool given; } unserved[] = {
+		{ "state_indices", p->state_indices != 0 }, { "output_indices", p->output_indices != 0 }, { "has_initial_state", p->has_initial_state != 0 },
+		{ "checkpoint_state", p->checkpoint_state != 0 },
+	};
+	for (size_t i = 0; i < sizeof unserved / sizeof unserved[0]; i++) {
+		if (unserved[i].given)
+			return launch_fail(TILERT_EINVAL, "%s: %s is given, which KDA does not serve yet", who, unserved[i].name);
+	}
+	return TILERT_OK;
+}
+
 static tilert_status check_options(const char *who, const tilekern_kda_params *p)
 {
 	static const struct { unsigned option, needs; const char *text; } pairs[] = {
@@ -71,6 +84,8 @@ static tilert_status check_options(const char *who, const tilekern_kda_params *p
 	}
 	if ((p->options & TILEKERN_BOUNDED_GATE) != 0 && !(p->lower_bound >= -5 && p->lower_bound < 0))
 		return launch_fail(TILERT_EINVAL, "%s: lower_bound is %g, not in [-5, 0)", who, (double)p->lower_bound);
+	if ((unsigned)p->split > TILEKERN_SPLIT_INVARIANT)
+		return launch_fail(TILERT_EINVAL, "%s: split is %d, not in 0 .. %d", who, (int)p->split, TILEKERN_SPLIT_INVARIANT);
 	if (!isfinite(p->scale))
 		return launch_fail(TILERT_EINVAL, "%s: scale is %g", who, (double)p->scale);
 	return TILERT_OK;
@@ -109,15 +124,12 @@ static tilert_status check_regions(const char *who, const tilekern_kda_params *p
 
 static tilert_status check_addresses(const char *who, const tilekern_kda_params *p)
 {
-	enum { OWN = 10 };
 	const bool tokens = p->tokens > 0;
-	const States st = states(p);
-	CheckPointer pointers[OWN + STATES_POINTERS] = {
+	const CheckPointer pointers[] = {
 		{ "q", p->q, 16, tokens }, { "k", p->k, 16, tokens }, { "v", p->v, 16, tokens }, { "g", p->g, 16, tokens },
 		{ "beta", p->beta, (unsigned)tilert_dtype_size(p->beta_dtype), tokens }, { "o", p->o, 16, tokens }, { "a_log", p->a_log, 4, false },
 		{ "dt_bias", p->dt_bias, 4, false }, { "workspace", p->workspace, 256, false }, sequences_pointer(SEQUENCES_OF(p)),
 	};
-	states_pointers(&st, pointers + OWN);
 	return check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
 }
 
@@ -128,7 +140,9 @@ static tilert_status check(const char *who, const void *params)
 	const States st = states(p);
 	const CheckDtype dtypes[] = {
 		{ "dtype", p->dtype, 2, { TILERT_BF16, TILERT_F16 } }, { "gate_dtype", p->gate_dtype, 2, { TILERT_F32, p->dtype } },
-		{ "beta_dtype", p->beta_dtype, 2, { TILERT_F32, p->dtype } }, states_dtype(&st), sequences_dtype(SEQUENCES_OF(p)),
+		{ "beta_dtype", p->beta_dtype, 2, { TILERT_F32, p->dtype } }, { "a_log_dtype", p->a_log_dtype, 1, { TILERT_F32 } },
+		{ "dt_bias_dtype", p->dt_bias_dtype, 1, { TILERT_F32 } }, { "state_dtype", p->state_dtype, 2, { TILERT_F32, TILERT_BF16 } },
+		sequences_dtype(SEQUENCES_OF(p)),
 	};
 	Rows rows[ROWS];
 	list_rows(p, rows);
@@ -138,6 +152,10 @@ static tilert_status check(const char *who, const void *params)
 	if (s != TILERT_OK || idle(p))
 		return s;
 	s = check_addresses(who, p);
+	if (s == TILERT_OK)
+		s = check_served(who, p);
+	if (s == TILERT_OK)
+		s = states_check(who, &st);
 	if (s == TILERT_OK)
 		s = check_strides(who, rows, ROWS);
 	return s == TILERT_OK ? check_regions(who, p) : s;
@@ -161,7 +179,7 @@ static Args all_arguments(const tilekern_kda_params *p)
 	args_tensor(&a, "a_log", p->a_log, TILERT_F32, 1, bias, NULL);
 	args_tensor(&a, "dt_bias", p->dt_bias, TILERT_F32, 2, bias, NULL);
 	sequences_arguments(&a, SEQUENCES_OF(p));
-	states_arguments(&a, &st);
+	states_arguments(&a, &st, 0);
 	args_integer(&a, "options", p->options);
 	args_float(&a, "bound", (double)p->lower_bound);
 	args_float(&a, "scale", p->scale != 0 ? (double)p->scale : 1 / sqrt((double)p->key_dim));
@@ -180,10 +198,11 @@ static tilert_status queue(Queue *q, const void *params, int sm_count)
 	return queue_kernel(q, (int[AXES]){ forward, p->dtype == TILERT_F16 ? f16 : bf16, MAX_KEYS, p->gate_dtype == TILERT_F32 ? f32 : same }, &a);
 }
 
-static const tilekern_kda_params defaults = TILEKERN_KDA_PARAMS_INIT;
+static void init(void *p) { tilekern_kda_params_init(p); }
+
 static const Family family = {
-	.name = "tilekern_kda", .defaults = &defaults, .size = sizeof defaults,
-	.first = offsetof(tilekern_kda_params, workspace_bytes) + sizeof(size_t), .workspace_bytes = offsetof(tilekern_kda_params, workspace_bytes),
+	.name = "tilekern_kda", .init = init, .size = sizeof(tilekern_kda_params), .first = sizeof(tilekern_kda_params),
+	.workspace_bytes = offsetof(tilekern_kda_params, workspace_bytes),
 	.variants = variants, .variant_count = sizeof variants / sizeof variants[0],
 	.extents = extents, .check = check, .idle = idle, .workspace = workspace, .queue = queue,
 };

@@ -6,7 +6,8 @@
 
 static tilert_arg *next(Args *a, const char *name, tilert_arg_kind kind)
 {
-	tilert_arg *x = &a->arg[a->n < MAX_ARGS ? a->n++ : MAX_ARGS - 1];
+	tilert_arg *x = &a->arg[a->n < MAX_ARGS ? a->n : MAX_ARGS - 1]; /* args_prepare refuses more */
+	a->n++;
 	*x = (tilert_arg){ .name = name, .kind = kind };
 	return x;
 }
@@ -36,7 +37,7 @@ void args_rows(Args *a, const Rows *r, const char *name, const char *far)
 
 static const tilert_arg *find(const Args *all, const char *name)
 {
-	for (size_t i = 0; i < all->n; i++) {
+	for (size_t i = 0; i < all->n && i < MAX_ARGS; i++) {
 		if (strcmp(all->arg[i].name, name) == 0)
 			return &all->arg[i];
 	}
@@ -47,6 +48,8 @@ tilert_status args_prepare(const char *who, tilert_kernel *k, const Args *all, t
 {
 	tilert_arg args[MAX_ARGS];
 	size_t n = 0;
+	if (all->n > MAX_ARGS)
+		return launch_fail(TILERT_EINVAL, "%s: %zu arguments, %d have room", who, all->n, MAX_ARGS);
 	for (size_t i = 0; i < tilert_kernel_param_count(k); i++) {
 		tilert_param param;
 		tilert_status s = tilert_kernel_param(k, i, &param);

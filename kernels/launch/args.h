@@ -16,6 +16,9 @@ void args_float(Args *a, const char *name, double value);
 /* A tensor of tokens, of rank 4 where it has a width above 1, else 3.  far: the kernels' name of its stride of rows, which has 64 bits; or NULL. */
 void args_rows(Args *a, const Rows *r, const char *name, const char *far);
 
+/* The name that a tensor of this type has: NAME, NAME16, NAMEf16 for f32, bf16, f16. */
+#define ARGS_TYPED(dtype, name) ((dtype) == TILERT_F32 ? name : (dtype) == TILERT_BF16 ? name "16" : name "f16")
+
 /* Prepares k with those that it names. */
 tilert_status args_prepare(const char *who, tilert_kernel *k, const Args *all, tilert_prepared **out);
 

@@ -71,13 +71,14 @@ tilert_status check_pointers(const char *who, const CheckPointer *p, size_t n)
 
 /* ---- rows and regions -------------------------------------------------------------- */
 
+static int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
+
 tilekern_strides rows_strides(const Rows *r)
 {
-	tilekern_strides s = r->given, contiguous = { r->tokens * r->heads * r->width, r->heads * r->width, r->width };
-	if (s.batch == 0 && s.token == 0 && s.head == 0)
-		return contiguous;
-	return (tilekern_strides){ r->batch > 1 ? s.batch : contiguous.batch, r->tokens > 1 ? s.token : contiguous.token,
-		r->heads > 1 ? s.head : contiguous.head };
+	const tilekern_strides g = r->given, contiguous = { r->tokens * r->heads * r->width, r->heads * r->width, r->width };
+	const tilekern_strides s = g.batch == 0 && g.token == 0 && g.head == 0 ? contiguous : g;
+	return (tilekern_strides){ r->batch > 1 ? s.batch : round_up(contiguous.batch, r->unit),
+		r->tokens > 1 ? s.token : round_up(contiguous.token, r->unit), r->heads > 1 ? s.head : round_up(contiguous.head, r->unit) };
 }
 
 tilert_status check_strides(const char *who, const Rows *rows, size_t n)
@@ -88,12 +89,12 @@ tilert_status check_strides(const char *who, const Rows *rows, size_t n)
 		const struct { const char *field; int64_t value, high; } all[] = {
 			{ "batch", s.batch, farthest }, { "token", s.token, INT32_MAX }, { "head", s.head, INT32_MAX },
 		};
-		for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+		for (size_t i = 0; r->p && i < sizeof all / sizeof all[0]; i++) {
 			if (all[i].value < 0 || all[i].value > all[i].high)
 				return launch_fail(TILERT_EINVAL, "%s: %s_strides.%s is %lld, not in 0 .. %lld", who, r->name, all[i].field,
 					(long long)all[i].value, (long long)all[i].high);
 			if (all[i].value % r->unit != 0)
-				return launch_fail(TILERT_EINVAL, "%s: %s_strides.%s is %lld, not a multiple of %lld", who, r->name, all[i].field,
+				return launch_fail(TILERT_EINVAL, "%s: %s_strides.%s is %lld, not a multiple of %lld (copies move 16 bytes)", who, r->name, all[i].field,
 					(long long)all[i].value, (long long)r->unit);
 		}
 	}

@@ -9,9 +9,8 @@
 #include "modules.h" /* generated: the modules as arrays */
 
 static const Variant shared[SHARED_KERNELS] = {
-	[COPY_STATE] = { .kernel = "copy_state", .image = tilekern_copy_state, .bytes = &tilekern_copy_state_bytes },
+	[COPY_STATES] = { .kernel = "copy_states", .image = tilekern_copy_states, .bytes = &tilekern_copy_states_bytes },
 	[DEAL] = { .kernel = "deal", .image = tilekern_deal, .bytes = &tilekern_deal_bytes },
-	[CLEAR_STATE] = { .kernel = "clear_state", .image = tilekern_copy_state, .bytes = &tilekern_copy_state_bytes },
 };
 
 /* The kernels of an operator, then the shared ones. */
@@ -135,7 +134,7 @@ tilert_status queue_shared(Queue *q, SharedKernel k, const Args *all)
 
 tilert_status operator_take(const Family *f, const char *who, const void *given, void *p)
 {
-	memcpy(p, f->defaults, f->size);
+	f->init(p);
 	tilert_status s = check_version(who, f->name, given, f->first, p, f->size);
 	return s == TILERT_OK ? f->extents(who, p) : s;
 }

@@ -26,7 +26,7 @@ typedef struct Queue { Operator *op; const char *who; Call *call; } Queue;
 /* The parameters are the operator's struct, of this library's version. */
 typedef struct Family {
 	const char *name;          /* what its functions begin with: tilekern_gdn */
-	const void *defaults;
+	void (*init)(void *p);     /* their defaults */
 	size_t size, first;        /* of the parameters: of ours, of their first version */
 	const Variant *variants;
 	int variant_count;
@@ -41,7 +41,7 @@ typedef struct Family {
 /* The next kernel of the call: the variant with these axes, loaded if it is not yet, with those of the arguments that it names. */
 tilert_status queue_kernel(Queue *q, const int axes[AXES], const Args *all);
 /* The same for one of those that all operators share. */
-typedef enum SharedKernel { COPY_STATE, CLEAR_STATE, DEAL, SHARED_KERNELS } SharedKernel;
+typedef enum SharedKernel { COPY_STATES, DEAL, SHARED_KERNELS } SharedKernel;
 tilert_status queue_shared(Queue *q, SharedKernel k, const Args *all);
 
 struct Operator { const Family *family; tilert_device *device; int sm_count; struct Loaded *loaded; };

@@ -43,12 +43,42 @@ typedef enum tilekern_options {
 	TILEKERN_BOUNDED_GATE = 16 /**< with RAW_GATE, KDA: the log decay is lower_bound sigmoid(exp(a_log) (g + dt_bias)) */
 } tilekern_options;
 
-/** How a long sequence of few heads is spread over the GPU. */
+/** How a long sequence of few heads is spread over the GPU.  Every mode gives the same bits in every run of the same call. */
 typedef enum tilekern_split {
-	TILEKERN_SPLIT_AUTO,  /**< where it is faster; history whose decay is below 2^-24 is dropped */
-	TILEKERN_SPLIT_EXACT, /**< where it is faster; nothing is dropped */
-	TILEKERN_SPLIT_OFF
+	TILEKERN_SPLIT_AUTO,     /**< where it is faster; history whose decay is below 2^-24 is dropped */
+	TILEKERN_SPLIT_EXACT,    /**< where it is faster; nothing is dropped */
+	TILEKERN_SPLIT_OFF,      /**< not: a sequence gives the same bits whatever it is packed with, and in pieces cut at multiples of 64 tokens with f32 states */
+	/** By its own length, the heads and dims alone: a sequence gives the same bits whatever it is packed with.  One that is not cut - of less than
+	 *  4096 tokens, or where heads fill the GPU - gives them in pieces cut at multiples of 64 tokens with f32 states, too. */
+	TILEKERN_SPLIT_INVARIANT
 } tilekern_split;
+
+/*
+ * Tensors.
+ *
+ * Those of tokens are [batch][tokens][heads][channels] with contiguous channels.  Copies of q, k, v and o (TMA) need starts at multiples of 16 bytes and
+ * strides that are multiples of 8 elements: 60 channels are served in rows of 64, but not contiguous heads of 60.
+ *
+ * What a call writes must not overlap anything else of the call, but for final_state and initial_state below; parts of one buffer by turns (q, k, v
+ * of a convolution's output) are fine.
+ *
+ * Packed sequences.  cu_seqlens are sequences + 1 token offsets on the device, ascending from 0; batch is 1 and `tokens` the capacity: the last
+ * offset may be less, and nothing is read or written after it.  Sequences may have no tokens.  Other offsets give wrong numbers, but touch
+ * no other memory.  They, all indices and offsets below, are read when the kernels run: a captured launch may be replayed with others.
+ *
+ * States.  Sequence n starts from the states in slot n of initial_state and leaves them in slot n of final_state.  Slots are state_stride elements apart,
+ * 2^31 bytes and more if need be, and within one the heads and their states are contiguous.  With state_indices it is slot state_indices[n] of a pool
+ * of state_slots, for final_state slot output_indices[n] where those are given.  An index up to null_slot (0 for vLLM, -1 for SGLang), a negative one, or
+ * one beyond the pool is none: it reads as zeros and nothing is stored.  Of 64-bit indices the low 32 bits count.  final_state may be initial_state, by
+ * the same stride; then, and always, a slot that is written belongs to one sequence, and another one does not read it.  Without tokens a final
+ * state is the initial one.
+ *
+ * Checkpoints are the states of a sequence after some of its tokens, the same bits as the final state of a call that ends there (SPLIT_OFF, or where it is
+ * not cut).  Either checkpoint_offsets has for each sequence a number of its tokens, a multiple of 64, or 0: none; its row is the sequence's number.  Or
+ * there is one every checkpoint_every tokens: those of sequence n go to rows checkpoint_starts[n] and on, one for each whole checkpoint_every of its
+ * length.  Row r is slot r of checkpoint_state, with checkpoint_indices slot checkpoint_indices[r], null as above.  Offsets beyond a
+ * sequence's end or between multiples, rows and slots beyond checkpoint_slots are not stored.
+ */
 
 /** Of a tensor [batch][tokens][heads][channels], in elements; channels are contiguous.  All zero: contiguous.  Tokens and heads are less
  *  than 2^31 apart, rows 2^38; the stride of what there is but one of may be anything. */

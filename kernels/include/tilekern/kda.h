@@ -1,10 +1,10 @@
-/* tilekern/kda.h - Kimi Delta Attention on Hopper GPUs and on the CPU device.
+/* tilekern/kda.h - Kimi Delta Attention (chunked prefill, forward) on Hopper GPUs and on the CPU device.
  *
  *     tilekern_kda *kda;
  *     tilekern_kda_open(device, &kda);
  *     tilekern_kda_params p;
  *     tilekern_kda_params_init(&p);
- *     p.batch = 1; p.tokens = 8192; p.qk_heads = 32; p.value_heads = 32;
+ *     p.tokens = 8192; p.qk_heads = p.value_heads = 32;
  *     p.q = q; p.k = k; p.v = v; p.g = g; p.beta = beta; p.o = o;
  *     tilekern_kda_workspace_bytes(kda, &p, &p.workspace_bytes);
  *     tilert_alloc(device, p.workspace_bytes, &p.workspace);
@@ -15,7 +15,7 @@
  *
  *     S <- diag(exp(g_t)) S;   S <- S + beta_t k_t (v_t - S^T k_t)^T;   o_t = scale S^T q_t
  *
- * call.h has what all operators share: conventions, threads, errors, versions.
+ * call.h has what all operators share: conventions, threads, errors, versions; tensors, states, checkpoints, splits.
  */
 #ifndef TILEKERN_KDA_H
 #define TILEKERN_KDA_H
@@ -29,70 +29,101 @@ extern "C" {
 
 typedef struct tilekern_kda tilekern_kda;
 
-/** The compiled kernels are inside this library.  Each is loaded onto the device when a call first needs it, in tilekern_kda_prepare or
- *  tilekern_kda_forward: let that not be while a stream is captured into a graph. */
-TILERT_API tilert_status tilekern_kda_open(tilert_device *d, tilekern_kda **out);
-/** The work queued before must have finished.  Prepared calls may be destroyed later, but no longer launched. */
-TILERT_API void tilekern_kda_close(tilekern_kda *kda);
-
 /**
- * The arguments.  Tensors are contiguous unless they have strides.  What is written - o, final_state, workspace - must not overlap anything
- * else of the call.
+ * The arguments.  0 in an address that is said to be optional: it is not there, or not wanted.
  *
  * Gates may be any finite numbers up to 0.  Products within a chunk are fp16: k, v - S^T k, u and scale q.k must stay below 65504, and v
  * should not be much below 1e-4 (kernels/kda/README.md, Domain).  Without L2NORM keys should have norms of at most 1.
+ *
+ * Sequences are not cut: every split is SPLIT_OFF.  Not served yet, and refused by name: gates and beta of other types than f32 and dtype, a_log and dt_bias
+ * of other types than f32, f16 states, dims that are no multiples of 8, indices, has_initial_state, checkpoints.
  */
 typedef struct tilekern_kda_params {
-	size_t size;                       /**< of this struct; set by tilekern_kda_params_init */
-	int64_t batch, tokens;             /**< rows of the tensors and tokens of a row */
-	int64_t sequences;                 /**< with cu_seqlens: how many there are; else each row is one */
-	int64_t qk_heads, value_heads;     /**< value_heads is a multiple of qk_heads */
-	int64_t key_dim, value_dim;        /**< multiples of 8, at most 128 and 256 */
-	tilert_dtype dtype;                /**< of q, k, v, o: TILERT_BF16 or TILERT_F16 */
-	tilert_dtype gate_dtype, beta_dtype; /**< TILERT_F32 or dtype */
-	tilert_dtype state_dtype;          /**< of initial_state and final_state: TILERT_F32 or TILERT_BF16 */
-	tilert_dtype seqlens_dtype;        /**< TILERT_I32 or TILERT_I64 */
-	int state_v_first;                 /**< states are [value_dim][key_dim] instead of [key_dim][value_dim] */
-	unsigned options;                  /**< tilekern_options */
-	float scale;                       /**< 0: key_dim^-0.5 */
-	float lower_bound;                 /**< with BOUNDED_GATE: in [-5, 0) */
-	tilert_ptr q, k;                   /**< [batch][tokens][qk_heads][key_dim], at multiples of 16 bytes */
-	tilert_ptr v;                      /**< [batch][tokens][value_heads][value_dim], at a multiple of 16 bytes */
-	/** [batch][tokens][value_heads][key_dim], at a multiple of 16 bytes: natural logarithms of the decays, or the raw gate. */
-	tilert_ptr g;
-	tilert_ptr beta;                   /**< [batch][tokens][value_heads] */
-	tilert_ptr a_log, dt_bias;         /**< f32 [value_heads] and [value_heads][key_dim], with RAW_GATE; 0: zeros */
-	/** 0, or [sequences + 1] token offsets on the device, ascending from 0; batch is 1 and `tokens` the capacity: the last offset may
-	 *  be less (nothing is read or written after it).  Other offsets give wrong numbers, but touch no other memory.  They are read when the kernels run: a captured launch may be replayed with others. */
-	tilert_ptr cu_seqlens;
-	tilert_ptr initial_state;          /**< state_dtype [sequences][value_heads][key_dim][value_dim], at a multiple of 16; 0: zeros */
-	tilert_ptr o;                      /**< [batch][tokens][value_heads][value_dim], written; at a multiple of 16 bytes */
-	tilert_ptr final_state;            /**< as initial_state, written; 0: not wanted */
-	tilekern_strides q_strides, k_strides, v_strides, o_strides, g_strides, beta_strides; /**< all but beta: multiples of 16 bytes */
-	tilert_ptr workspace;              /**< at a multiple of 256; in use until the work queued has finished */
-	size_t workspace_bytes;
-} tilekern_kda_params;
+	size_t size;                         /**< of this struct; set by tilekern_kda_params_init */
+	int64_t batch, tokens;               /**< rows of the tensors and tokens of a row */
+	int64_t sequences;                   /**< with cu_seqlens: how many there are; else each row is one */
+	int64_t qk_heads, value_heads;       /**< value_heads is a multiple of qk_heads */
+	int64_t key_dim, value_dim;          /**< at most 128 and 256 */
+	tilert_dtype dtype;                  /**< of q, k, v, o: TILERT_BF16 or TILERT_F16 */
+	tilert_dtype gate_dtype, beta_dtype; /**< TILERT_F32, TILERT_BF16 or TILERT_F16 */
+	tilert_dtype a_log_dtype, dt_bias_dtype; /**< TILERT_F32, TILERT_BF16 or TILERT_F16 */
+	tilert_dtype state_dtype;            /**< of initial_state and final_state: TILERT_F32, TILERT_BF16 or TILERT_F16 */
+	tilert_dtype checkpoint_dtype;       /**< state_dtype or TILERT_F32 */
+	tilert_dtype seqlens_dtype;          /**< of cu_seqlens, checkpoint_offsets, checkpoint_starts: TILERT_I32 or TILERT_I64 */
+	tilert_dtype indices_dtype;          /**< of state_indices, output_indices, checkpoint_indices: TILERT_I32 or TILERT_I64 */
+	int state_v_first;                   /**< states are [value_dim][key_dim] instead of [key_dim][value_dim] */
+	unsigned options;                    /**< tilekern_options */
+	tilekern_split split;
+	float scale;                         /**< 0: key_dim^-0.5 */
 
-#define TILEKERN_KDA_PARAMS_INIT { sizeof(tilekern_kda_params), 1, 0, 0, 0, 0, 128, 128, TILERT_BF16, TILERT_F32, TILERT_F32, TILERT_F32, \
-	TILERT_I32, 0, 0, 0, -5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }, 0, 0 }
+	tilert_ptr q, k;                     /**< dtype [batch][tokens][qk_heads][key_dim], at multiples of 16 bytes */
+	tilert_ptr v;                        /**< dtype [batch][tokens][value_heads][value_dim], at a multiple of 16 bytes */
+	tilert_ptr g;                        /**< gate_dtype [batch][tokens][value_heads][key_dim]: natural logarithm of the decay, or the raw
+	                                      *   gate; at a multiple of 16 bytes */
+	tilert_ptr beta;                     /**< beta_dtype [batch][tokens][value_heads] */
+	tilert_ptr a_log, dt_bias;           /**< [value_heads] and [value_heads][key_dim], with RAW_GATE; optional: zeros */
+	tilert_ptr cu_seqlens;               /**< optional: packed sequences, [sequences + 1] offsets (call.h) */
+	tilert_ptr o;                        /**< dtype [batch][tokens][value_heads][value_dim], written; at a multiple of 16 bytes */
+	tilekern_strides q_strides, k_strides, v_strides, g_strides, beta_strides, o_strides; /**< all but beta: multiples of 16 bytes */
+
+	/* States (call.h): [slots][value_heads] states in slots that are state_stride elements apart. */
+	tilert_ptr initial_state;            /**< optional: zeros; at a multiple of 16 bytes */
+	tilert_ptr final_state;              /**< optional, written; at a multiple of 16 bytes; may be initial_state */
+	int64_t state_stride;                /**< 0: value_heads x key_dim x value_dim */
+	int64_t state_slots;                 /**< with indices: of the pool */
+	tilert_ptr state_indices;            /**< optional: the slots of the sequences, [sequences] */
+	tilert_ptr output_indices;           /**< optional: those of final states; else state_indices */
+	int64_t null_slot;                   /**< indices up to this are none */
+	tilert_ptr has_initial_state;        /**< optional: bytes [sequences]; 0: the sequence starts from zeros */
+
+	/* Checkpoints (call.h): states on the way. */
+	tilert_ptr checkpoint_state;         /**< optional, written; at a multiple of 16 bytes */
+	int64_t checkpoint_stride;           /**< 0: value_heads x key_dim x value_dim */
+	int64_t checkpoint_slots;            /**< rows or slots that there are */
+	tilert_ptr checkpoint_offsets;       /**< optional: tokens [sequences] */
+	int64_t checkpoint_every;            /**< tokens, a multiple of 64; 0: checkpoint_offsets */
+	tilert_ptr checkpoint_starts;        /**< with checkpoint_every: rows [sequences + 1] */
+	tilert_ptr checkpoint_indices;       /**< optional: the slots of rows, [sequences], or [checkpoint_slots] with checkpoint_every */
+
+	tilert_ptr workspace;                /**< at a multiple of 256; in use until the work queued has finished */
+	size_t workspace_bytes;
+
+	float lower_bound;                   /**< with BOUNDED_GATE: the least log decay, in [-5, 0) */
+} tilekern_kda_params;
 
 /** Defaults: contiguous bf16 tensors of 128 channels, f32 gates and states, no options, a lower bound of -5; addresses 0. */
 static inline void tilekern_kda_params_init(tilekern_kda_params *p)
 {
-	const tilekern_kda_params init = TILEKERN_KDA_PARAMS_INIT;
-	*p = init;
+	memset(p, 0, sizeof *p);
+	p->size = sizeof *p;
+	p->batch = 1;
+	p->key_dim = p->value_dim = 128;
+	p->dtype = TILERT_BF16;
+	p->gate_dtype = p->beta_dtype = p->a_log_dtype = p->dt_bias_dtype = p->state_dtype = p->checkpoint_dtype = TILERT_F32;
+	p->seqlens_dtype = p->indices_dtype = TILERT_I32;
+	p->null_slot = -1;
+	p->lower_bound = -5;
 }
 
-/** Bytes of workspace that a call with these extents needs.  @return TILERT_EINVAL for extents that are not served. */
+/** The operator on a device.  Its kernels are inside this library; each is loaded onto the device when a call first needs it, in
+ *  tilekern_kda_prepare or tilekern_kda_forward: let that not be while a stream is captured into a graph.
+ *  @return TILERT_EINVAL, TILERT_ENOMEM. */
+TILERT_API tilert_status tilekern_kda_open(tilert_device *d, tilekern_kda **out);
+/** Wait for the calls that were queued before closing.  Prepared calls may be destroyed later, but no longer launched. */
+TILERT_API void tilekern_kda_close(tilekern_kda *kda);
+
+/** Bytes of workspace that a call with these extents, types and optional outputs needs.  More tokens, sequences or heads never need less, so that one
+ *  for the most of each serves all calls.  @return TILERT_EINVAL for extents that are not served. */
 TILERT_API tilert_status tilekern_kda_workspace_bytes(tilekern_kda *kda, const tilekern_kda_params *p, size_t *out);
 
-/** Queues the forward pass.  @return TILERT_EINVAL when an argument is wrong; the text names it. */
+/** Queues the forward pass.  @return TILERT_EINVAL when an argument is wrong (nothing is queued then); TILERT_ENOMEM, TILERT_EARCH, TILERT_EDEVICE
+ *  from the runtime below. */
 TILERT_API tilert_status tilekern_kda_forward(tilekern_kda *kda, const tilekern_kda_params *p, tilert_stream s);
 
 /**
- * The same in two steps, for calls repeated with the same arguments: tilekern_kda_prepare checks them and builds the tensor maps,
- * tilekern_kda_launch only queues (a stream being captured into a CUDA graph is fine).  A call belongs to the tilekern_kda
- * it was prepared with and is launched only while that is open.
+ * The same in two steps, for calls repeated with the same arguments: tilekern_kda_prepare checks them and builds the tensor maps (errors as
+ * above), tilekern_kda_launch only queues (a stream being captured into a CUDA graph is fine; TILERT_EDEVICE).  A call belongs to the
+ * tilekern_kda it was prepared with and is launched only while that is open; several threads may launch it.
  */
 typedef struct tilekern_kda_call tilekern_kda_call;
 TILERT_API tilert_status tilekern_kda_prepare(tilekern_kda *kda, const tilekern_kda_params *p, tilekern_kda_call **out);

@@ -283,7 +283,8 @@ static void fill_params(GdnRun *r)
 GdnRun *gdn_run_make(const GdnRow *row)
 {
 	GdnRun *r = memory(sizeof *r);
-	*r = (GdnRun){ .row = *row, .p = TILEKERN_GDN_PARAMS_INIT };
+	*r = (GdnRun){ .row = *row };
+	tilekern_gdn_params_init(&r->p);
 	fill_row(&r->row);
 	assert_true(gdn_input_make(&r->in, &r->row.in));
 	make_offsets(r);

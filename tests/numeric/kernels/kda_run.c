@@ -337,7 +337,8 @@ KdaRun *kda_run_make(const KdaRow *row)
 {
 	KdaRun *r = memory(sizeof *r);
 	Random random;
-	*r = (KdaRun){ .row = *row, .p = TILEKERN_KDA_PARAMS_INIT };
+	*r = (KdaRun){ .row = *row };
+	tilekern_kda_params_init(&r->p);
 	random_init(&random, row->seed);
 	fill_row(&r->row);
 	make_offsets(r);
