@@ -45,6 +45,63 @@ static void put_index(Lower *L, const Storage *s, int d, V index, DType type)
 	LLVMBuildStore(L->b, LLVMTypeOf(index) == L->i64 ? index : to_i64(L, index, type), bounds_slot(L, s, d));
 }
 
+/* ---- what has been checked ---- */
+
+void checks_guarded(Lower *L, LLVMBasicBlockRef before)
+{
+	CheckedIndices *c = &L->checked;
+	if (c->guards < MOST_GUARDS)
+		c->guarded[c->guards] = before;
+	c->guards++;
+}
+
+void checks_unguarded(Lower *L, LLVMBasicBlockRef before, LLVMBasicBlockRef after)
+{
+	CheckedIndices *c = &L->checked;
+	c->guards--;
+	for (int i = 0; i < MOST_CHECKED; i++)
+		if (c->last[i].block == before)
+			c->last[i].block = after;
+}
+
+/* Element loops compute an index anew for every register. */
+static bool same_value(V a, V b, int depth)
+{
+	if (a == b)
+		return true;
+	if (depth == 0 || !LLVMIsAInstruction(a) || !LLVMIsAInstruction(b) || LLVMGetInstructionOpcode(a) != LLVMGetInstructionOpcode(b))
+		return false;
+	if (!LLVMIsABinaryOperator(a) && !LLVMIsACastInst(a))
+		return false;
+	for (unsigned i = 0, n = (unsigned)LLVMGetNumOperands(a); i < n; i++)
+		if (!same_value(LLVMGetOperand(a, i), LLVMGetOperand(b, i), depth - 1))
+			return false;
+	return LLVMTypeOf(a) == LLVMTypeOf(b);
+}
+
+/* Whether the code at hand comes after the block, in each run of it. */
+static bool is_behind(const Lower *L, LLVMBasicBlockRef block)
+{
+	const CheckedIndices *c = &L->checked;
+	bool behind = block == LLVMGetInsertBlock(L->b);
+	for (int i = 0; i < c->guards && i < MOST_GUARDS; i++)
+		behind |= block == c->guarded[i];
+	return behind;
+}
+
+/* Whether the same check has been made; if not, it is now. */
+static bool is_checked(Lower *L, const Storage *s, int d, V index, V more, V mask)
+{
+	CheckedIndices *c = &L->checked;
+	for (int i = 0; i < MOST_CHECKED; i++) {
+		const Checked *k = &c->last[i];
+		if (k->s == s && k->d == d && same_value(k->index, index, 4) && k->more == more && (!k->mask || k->mask == mask) && is_behind(L, k->block))
+			return true;
+	}
+	c->last[c->n++ % MOST_CHECKED] = (Checked){ LLVMGetInsertBlock(L->b), s, d, index, more, mask };
+	return false;
+}
+
 void check_index(Lower *L, const Op *object, V *index, const DType *types, V more, V mask)
 {
 	int rank = object->result->type.rank;
@@ -53,6 +110,8 @@ void check_index(Lower *L, const Op *object, V *index, const DType *types, V mor
 	for (int d = 0; s && d < rank; d++) {
 		bool run = more && d == rank - 1;
 		if ((!run || LLVMIsAConstantInt(more)) && known_inside(L, object, d, index[d], run ? LLVMConstIntGetSExtValue(more) : 0))
+			continue;
+		if (is_checked(L, s, d, index[d], run ? more : NULL, mask))
 			continue;
 		put_index(L, s, d, index[d], types ? types[d] : DT_I32);
 		look |= 1u << d;

@@ -102,6 +102,21 @@ struct Storage {
 	V bounds;              /* cpu: tensor, shared: where indices are put to be checked, and the extents */
 };
 
+/* Indices that have been checked, where the code at hand comes after. */
+typedef struct Checked {
+	LLVMBasicBlockRef block;
+	const Storage *s;
+	int d;
+	V index, more, mask;
+} Checked;
+enum { MOST_CHECKED = 64, MOST_GUARDS = 8 };
+typedef struct CheckedIndices {
+	Checked last[MOST_CHECKED]; /* the oldest makes room */
+	unsigned n;
+	LLVMBasicBlockRef guarded[MOST_GUARDS]; /* blocks before the guards at hand */
+	int guards;
+} CheckedIndices;
+
 /* Who executes: a role instance or the whole CTA. */
 typedef struct Team {
 	const Op *op;
@@ -135,6 +150,7 @@ struct Lower {
 	Team team;
 	V cta_thread, cta_lane, cta_warp;
 	V shared_word;         /* of the CTA's shared memory, as in descriptors */
+	CheckedIndices checked;
 	unsigned line;         /* of the op being emitted */
 	uint32_t source;       /* its file's */
 	const Op *misplaced;   /* the access whose elements were last reported to be in other threads */
@@ -155,7 +171,7 @@ LLVMAttributeRef attribute_nonnegative(Lower *L); /* of an i32: saves the sign's
 V entry_alloca(Lower *L, T type, const char *name);
 LLVMBasicBlockRef new_block(Lower *L, const char *name);
 /* Runs what is built between the two calls only where cond holds. */
-typedef struct Guard { LLVMBasicBlockRef after; } Guard;
+typedef struct Guard { LLVMBasicBlockRef before, after; } Guard;
 Guard guard_begin(Lower *L, V cond);
 void guard_end(Lower *L, Guard g);
 /* What is built up to either_else runs where cond holds, the rest up to either_end where it does not. */
@@ -198,6 +214,9 @@ void declare_bounds(Lower *L, Storage *s); /* of a tensor or shared tile */
 /* An element, and `more` (i64, NULL: 0) behind it in the last dimension; where mask (NULL: always) holds. */
 void check_index(Lower *L, const Op *object, V *index, const DType *types, V more, V mask);
 void check_view(Lower *L, const TileRef *r);
+/* What was checked before a guard holds in it, and behind it. */
+void checks_guarded(Lower *L, LLVMBasicBlockRef before);
+void checks_unguarded(Lower *L, LLVMBasicBlockRef before, LLVMBasicBlockRef after);
 /* Operations that have no result of their own for some operands; where `counts` (NULL: always) holds. */
 void check_division(Lower *L, DType d, V a, V b, V counts);
 void check_shift(Lower *L, DType d, V a, V count, V counts);

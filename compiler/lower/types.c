@@ -71,9 +71,10 @@ LLVMBasicBlockRef new_block(Lower *L, const char *name)
 Guard guard_begin(Lower *L, V cond)
 {
 	LLVMBasicBlockRef then = new_block(L, "then");
-	Guard g = { new_block(L, "after") };
+	Guard g = { LLVMGetInsertBlock(L->b), new_block(L, "after") };
 	LLVMBuildCondBr(L->b, cond, then, g.after);
 	LLVMPositionBuilderAtEnd(L->b, then);
+	checks_guarded(L, g.before);
 	return g;
 }
 
@@ -81,6 +82,7 @@ void guard_end(Lower *L, Guard g)
 {
 	LLVMBuildBr(L->b, g.after);
 	LLVMPositionBuilderAtEnd(L->b, g.after);
+	checks_unguarded(L, g.before, g.after);
 }
 
 Either either_begin(Lower *L, V cond)

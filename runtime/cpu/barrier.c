@@ -17,15 +17,14 @@ static NamedBarrier *barrier_at(Thread *t, uint32_t id, uint32_t threads, const 
 	NamedBarrier *b;
 	char text[NAME_SIZE];
 
-	barrier_name(name, id, text, sizeof text);
 	if (id >= NAMED_BARRIERS)
-		report_fail(t, line, "%s: there are %d", text, NAMED_BARRIERS);
+		report_fail(t, line, "%s: there are %d", barrier_name(name, id, text, sizeof text), NAMED_BARRIERS);
 	b = &t->cta->barriers[id];
 	if (threads == 0 || threads > t->cta->worker->nthreads)
-		report_fail(t, line, "%s for %u threads in a CTA of %u", text, threads, t->cta->worker->nthreads);
+		report_fail(t, line, "%s for %u threads in a CTA of %u", barrier_name(name, id, text, sizeof text), threads, t->cta->worker->nthreads);
 	if (b->arrived && b->threads != threads)
-		report_fail(t, line, "%s for %u threads, while those of %s gather for %u", text, threads, line_text(t->cta->worker, b->line).text,
-			b->threads);
+		report_fail(t, line, "%s for %u threads, while those of %s gather for %u", barrier_name(name, id, text, sizeof text), threads,
+			line_text(t->cta->worker, b->line).text, b->threads);
 	b->name = name;
 	b->threads = threads;
 	b->line = line;

@@ -205,6 +205,7 @@ struct Cta {
 	Warp *warps;
 	uint8_t *smem;
 	Granule *granules;
+	void *granule_memory;
 	uint32_t ngranules;
 	uint16_t *mbarrier_at; /* by offset / 8: number in mbarriers + 1 */
 	Mbarrier *mbarriers;

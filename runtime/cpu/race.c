@@ -199,6 +199,7 @@ static void touch_range(const Event *e, uint32_t offset, uint32_t bytes)
 			mask &= ALL << offset % GRANULE;
 		if (i == last)
 			mask &= ALL >> (GRANULE - 1 - (offset + bytes - 1) % GRANULE);
+		__builtin_prefetch(&e->cta->granules[i + 1]);
 		touch(e, i, mask & ALL);
 	}
 }
@@ -305,9 +306,13 @@ void race_product(Thread *t, const uint32_t *clock, uint32_t number, const uint3
 
 bool races_open(Cta *c, uint32_t smem)
 {
-	c->granules = calloc(smem / GRANULE, sizeof *c->granules);
+	enum { CACHE_LINE = 64 };
+	char *memory = calloc(1, smem / GRANULE * sizeof *c->granules + CACHE_LINE);
+
+	c->granule_memory = memory; /* zeros that nobody has touched cost nothing: hence no aligned_alloc */
+	c->granules = memory ? (Granule *)(void *)(memory + (CACHE_LINE - (uintptr_t)memory % CACHE_LINE)) : NULL;
 	c->ngranules = smem / GRANULE;
-	return c->granules != NULL;
+	return memory != NULL;
 }
 
 void races_close(Cta *c)
@@ -315,5 +320,5 @@ void races_close(Cta *c)
 	for (uint32_t i = 0; c->granules && i < c->ngranules; i++)
 		if (c->granules[i].size)
 			free(c->granules[i].more);
-	free(c->granules);
+	free(c->granule_memory);
 }
