@@ -94,9 +94,11 @@ static int64_t state_bytes(const tilekern_kda_params *f)
 /* What the forward serves and the backward does not. */
 static tilert_status check_served(const char *who, const Params *p, const tilekern_kda_params *f)
 {
-	if (f->dtype != TILERT_BF16 || f->gate_dtype != TILERT_BF16)
-		return launch_fail(TILERT_EINVAL, "%s: dtype and gate_dtype are %s and %s; the backward has bf16 only", who,
-			tilert_dtype_name(f->dtype), tilert_dtype_name(f->gate_dtype));
+	if (f->dtype != TILERT_BF16)
+		return launch_fail(TILERT_EINVAL, "%s: dtype is %s; the backward serves bf16", who, tilert_dtype_name(f->dtype));
+	if (f->gate_dtype != TILERT_BF16 && (f->options & TILEKERN_RAW_GATE) != 0)
+		return launch_fail(TILERT_EINVAL, "%s: gate_dtype is %s with RAW_GATE in options; the backward serves bf16 there", who,
+			tilert_dtype_name(f->gate_dtype));
 	if ((p->da_log || p->ddt_bias) && (f->options & TILEKERN_RAW_GATE) == 0)
 		return launch_fail(TILERT_EINVAL, "%s: %s is given without RAW_GATE in options, 0x%x", who, p->da_log ? "da_log" : "ddt_bias", f->options);
 	return TILERT_OK;
@@ -248,7 +250,7 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_par
 {
 	const Plan l = plan(p, f);
 	const bool each = f->value_heads > f->qk_heads, packed = f->cu_seqlens != 0;
-	const int form = (f->options & TILEKERN_RAW_GATE) != 0 ? raw : same;
+	const int gate = f->gate_dtype == TILERT_F32 ? f32 : same, form = (f->options & TILEKERN_RAW_GATE) != 0 ? raw : gate;
 	const Args base = kda_arguments(f);
 	Args a = base, last = base;
 	add_arguments(&a, p, f, &l);
@@ -260,11 +262,13 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_par
 		s = queue_kernel(q, (int[AXES]){ backward_scan, bf16, KDA_MAX_KEYS, form }, &a);
 	if (s == TILERT_OK && (p->dq || p->dk || p->dg || p->dbeta || p->da_log || p->ddt_bias))
 		s = queue_kernel(q, (int[AXES]){ backward_grads, bf16, KDA_MAX_KEYS, form }, &a);
+	if (s == TILERT_OK && p->dbeta && (f->options & TILEKERN_SIGMOID_BETA) == 0)
+		s = queue_kernel(q, (int[AXES]){ backward_beta, bf16, KDA_MAX_KEYS, form }, &a);
 	if (s == TILERT_OK && (p->da_log || p->ddt_bias))
 		s = queue_kernel(q, (int[AXES]){ backward_sums, none, KDA_MAX_KEYS, any }, &a);
 	if (s == TILERT_OK && each && (p->dq || p->dk))
 		s = queue_heads(q, &base, p, f, &l);
-	return s == TILERT_OK && packed ? queue_kernel(q, (int[AXES]){ backward_clear, bf16, KDA_MAX_KEYS, any }, &last) : s;
+	return s == TILERT_OK && packed ? queue_kernel(q, (int[AXES]){ backward_clear, bf16, KDA_MAX_KEYS, gate }, &last) : s;
 }
 
 static tilert_status queue(Queue *q, const void *params, int sm_count)

@@ -8,7 +8,7 @@
 #include "../launch/states.h"
 
 /* Axes of variants.def. */
-enum { forward, backward_states, backward_scan, backward_grads, backward_sums, backward_heads, backward_clear };
+enum { forward, backward_states, backward_scan, backward_grads, backward_sums, backward_heads, backward_clear, backward_beta };
 enum { none, bf16, f16 };
 enum { any, same, f32, raw };
 enum { KDA_MAX_KEYS = 128 };

@@ -174,24 +174,41 @@ static void expect_accurate(const Backward *b, int which, const double *want)
 	free(got);
 }
 
+static void check_gradients(Backward *b)
+{
+	Delta ref = kda_run_reference(b->r);
+	double *want[ALL];
+	ref.dout = b->dout.value;
+	ref.dstate = b->dstate;
+	for (int i = 0; i < ALL; i++)
+		want[i] = memory((size_t)elements(b, i) * sizeof *want[i] + 1);
+	assert_true(delta_run(&ref, &(DeltaResult){ .q = want[DQ], .k = want[DK], .v = want[DV], .g = want[DG], .beta = want[DBETA],
+		.initial = want[DH0], .a_log = want[DA], .dt_bias = want[DBIAS] }));
+	run(b);
+	for (int i = 0; i < ALL; i++) {
+		if (has(b, i))
+			expect_accurate(b, i, want[i]);
+		free(want[i]);
+	}
+	release(b);
+}
+
 static void run_gradients(const void *row)
 {
 	Backward b = make(row, 1);
-	Delta ref = kda_run_reference(b.r);
-	double *want[ALL];
-	ref.dout = b.dout.value;
-	ref.dstate = b.dstate;
-	for (int i = 0; i < ALL; i++)
-		want[i] = memory((size_t)elements(&b, i) * sizeof *want[i] + 1);
-	assert_true(delta_run(&ref, &(DeltaResult){ .q = want[DQ], .k = want[DK], .v = want[DV], .g = want[DG], .beta = want[DBETA],
-		.initial = want[DH0], .a_log = want[DA], .dt_bias = want[DBIAS] }));
-	run(&b);
-	for (int i = 0; i < ALL; i++) {
-		if (has(&b, i))
-			expect_accurate(&b, i, want[i]);
-		free(want[i]);
-	}
-	release(&b);
+	check_gradients(&b);
+}
+
+/* beta of 0, and so small that its square is nothing, in every third token. */
+static void run_small_beta(const void *row)
+{
+	Backward b = make(row, 1);
+	KdaTensor *beta = &b.r->beta;
+	for (int64_t i = 0; i < elements(&b, DBETA); i += 3)
+		beta->value[i] = i % 2 == 0 ? 0 : 1e-7;
+	kda_run_upload(b.r, beta);
+	b.r->p.beta = kda_run_address(beta);
+	check_gradients(&b);
 }
 
 /* ---- bits ---- */
@@ -276,7 +293,7 @@ static void run_refusals(const void *row)
 	REFUSED(f.tokens = -3, "tokens", "-3");
 	REFUSED(f.value_dim = 136, "value_dim", "136", "128");
 	REFUSED((f.dtype = f.gate_dtype = TILERT_F16, f.beta_dtype = TILERT_F32), "dtype", "f16", "bf16");
-	REFUSED(f.gate_dtype = TILERT_F32, "gate_dtype", "f32", "bf16");
+	REFUSED((f.gate_dtype = TILERT_F32, f.options = RAW), "gate_dtype", "f32", "RAW_GATE", "bf16");
 	REFUSED(p.da_log = p.workspace, "da_log", "RAW_GATE", "0x0");
 	REFUSED(p.ddt_bias = p.workspace, "ddt_bias", "RAW_GATE");
 	REFUSED(p.dout = 0, "dout is 0");
@@ -327,6 +344,10 @@ size_t kda_backward_cases(NumericCase *out)
 		{ "strided", run_gradients, { .batch = 2, .tokens = 70, .qk_heads = 2, .value_heads = 4, .strided = true, .seed = 14 } },
 		{ "K64_V96", run_gradients, { .tokens = 100, .key_dim = 64, .value_dim = 96, .states = KDA_BOTH, .options = NORM | RAW, .seed = 15 } },
 		{ "one_token", run_gradients, { .tokens = 1, .states = KDA_BOTH, .seed = 16, .overall = .01 } },
+		{ "small_beta", run_small_beta, { .tokens = 101, .value_heads = 2, .options = NORM, .states = KDA_BOTH, .seed = 21 } },
+		{ "small_beta_packed", run_small_beta, { .lengths = mixed, .spare = 5, .options = BOUND, .beta16 = true, .states = KDA_BOTH, .strided = true, .seed = 22, .chunk = 1 } },
+		{ "f32_gates", run_gradients, { .batch = 2, .tokens = 101, .value_heads = 2, .options = NORM | TWICE, .states = KDA_BOTH, .seed = 23 } },
+		{ "f32_gates_packed_K72", run_gradients, { .lengths = mixed, .spare = 70, .key_dim = 72, .states = KDA_BOTH, .strided = true, .seed = 24 } },
 		{ "64_tokens", run_gradients, { .tokens = 64, .seed = 17 } },
 		{ "same_bits", run_same_bits, { .lengths = mixed, .spare = 5, .value_heads = 2, .options = NORM | BOUND | SIGMOID, .states = KDA_BOTH, .seed = 18 } },
 		{ "nothing_to_do", run_nothing, { .batch = 2, .states = KDA_BOTH, .seed = 19 } },
@@ -336,7 +357,7 @@ size_t kda_backward_cases(NumericCase *out)
 	size_t n = sizeof cases / sizeof cases[0];
 	for (size_t i = 0; i < n; i++) {
 		rows[i] = cases[i].row;
-		rows[i].gate16 = true;
+		rows[i].gate16 = strncmp(cases[i].name, "f32", 3) != 0;
 		out[i] = (NumericCase){ .run = cases[i].run, .spec = &rows[i] };
 		snprintf(out[i].name, sizeof out[i].name, "backward_kda_%s", cases[i].name);
 	}
