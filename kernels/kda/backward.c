@@ -64,7 +64,11 @@ static tilert_status extents(const char *who, const void *p)
 	tilert_status s = take(who, p, &f);
 	if (s != TILERT_OK)
 		return s;
-	return f.value_dim <= TILE ? TILERT_OK : launch_fail(TILERT_EINVAL, "%s: value_dim is %lld, not in 8 .. %d", who, (long long)f.value_dim, TILE);
+	const CheckExtent dims[] = { { "key_dim", f.key_dim, 8, TILE }, { "value_dim", f.value_dim, 8, TILE } };
+	s = check_extents(who, dims, 2);
+	if (s == TILERT_OK && (f.key_dim % 8 != 0 || f.value_dim % 8 != 0))
+		s = launch_fail(TILERT_EINVAL, "%s: key_dim x value_dim is %lld x %lld, not multiples of 8", who, (long long)f.key_dim, (long long)f.value_dim);
+	return s;
 }
 
 static bool idle(const void *p)
@@ -91,17 +95,26 @@ static int64_t state_bytes(const tilekern_kda_params *f)
 	return sequences_count(SEQUENCES_OF(f)) * f->value_heads * f->key_dim * f->value_dim * (int64_t)sizeof(float);
 }
 
-/* What the forward serves and the backward does not. */
+/* What the forward may serve and the backward does not. */
 static tilert_status check_served(const char *who, const Params *p, const tilekern_kda_params *f)
 {
-	if (f->dtype != TILERT_BF16)
-		return launch_fail(TILERT_EINVAL, "%s: dtype is %s; the backward serves bf16", who, tilert_dtype_name(f->dtype));
-	if (f->gate_dtype != TILERT_BF16 && (f->options & TILEKERN_RAW_GATE) != 0)
-		return launch_fail(TILERT_EINVAL, "%s: gate_dtype is %s with RAW_GATE in options; the backward serves bf16 there", who,
-			tilert_dtype_name(f->gate_dtype));
-	if ((p->da_log || p->ddt_bias) && (f->options & TILEKERN_RAW_GATE) == 0)
-		return launch_fail(TILERT_EINVAL, "%s: %s is given without RAW_GATE in options, 0x%x", who, p->da_log ? "da_log" : "ddt_bias", f->options);
-	return TILERT_OK;
+	const bool raw_gate = (f->options & TILEKERN_RAW_GATE) != 0;
+	const CheckDtype dtypes[] = {
+		{ "dtype", f->dtype, 1, { TILERT_BF16 } }, { "beta_dtype", f->beta_dtype, 2, { TILERT_F32, TILERT_BF16 } },
+		{ raw_gate ? "gate_dtype (with RAW_GATE)" : "gate_dtype", f->gate_dtype, raw_gate ? 1 : 2, { TILERT_BF16, TILERT_F32 } },
+		{ "a_log_dtype", f->a_log_dtype, 1, { TILERT_F32 } }, { "dt_bias_dtype", f->dt_bias_dtype, 1, { TILERT_F32 } },
+		{ "state_dtype", f->state_dtype, 2, { TILERT_F32, TILERT_BF16 } },
+	};
+	const struct { const char *name; bool given, served; } fields[] = {
+		{ "state_indices", f->state_indices != 0, false }, { "has_initial_state", f->has_initial_state != 0, false },
+		{ "state_stride", f->state_stride != 0, false }, { "da_log", p->da_log != 0, raw_gate }, { "ddt_bias", p->ddt_bias != 0, raw_gate },
+	};
+	tilert_status s = check_dtypes(who, dtypes, sizeof dtypes / sizeof dtypes[0]);
+	for (size_t i = 0; s == TILERT_OK && i < sizeof fields / sizeof fields[0]; i++) {
+		if (fields[i].given && !fields[i].served)
+			s = launch_fail(TILERT_EINVAL, "%s: %s is given, which the backward does not serve with options 0x%x", who, fields[i].name, f->options);
+	}
+	return s;
 }
 
 static tilert_status check_addresses(const char *who, const Params *p, const tilekern_kda_params *f)

@@ -294,9 +294,12 @@ static void run_refusals(const void *row)
 	REFUSED(f.tokens = -3, "tokens", "-3");
 	REFUSED(f.value_dim = 136, "value_dim", "136", "128");
 	REFUSED((f.dtype = f.gate_dtype = TILERT_F16, f.beta_dtype = TILERT_F32), "dtype", "f16", "bf16");
-	REFUSED((f.gate_dtype = TILERT_F32, f.options = RAW), "gate_dtype", "f32", "RAW_GATE", "bf16");
-	REFUSED(p.da_log = p.workspace, "da_log", "RAW_GATE", "0x0");
-	REFUSED(p.ddt_bias = p.workspace, "ddt_bias", "RAW_GATE");
+	REFUSED((f.gate_dtype = TILERT_F32, f.options = RAW), "gate_dtype (with RAW_GATE)", "f32", "bf16");
+	REFUSED(p.da_log = p.workspace, "da_log", "0x0");
+	REFUSED(p.ddt_bias = p.workspace, "ddt_bias", "0x0");
+	REFUSED((f.state_indices = p.workspace, f.state_slots = 2), "state_indices");
+	REFUSED(f.has_initial_state = p.workspace, "has_initial_state");
+	REFUSED(f.state_stride = 2 * 128 * 128 + 64, "state_stride");
 	REFUSED(p.dout = 0, "dout is 0");
 	REFUSED(f.v = 0, "v is 0");
 	REFUSED(p.dq += 8, "dq is at", "16");
