@@ -16,7 +16,7 @@ enum { MAX_DIM = 256 };
 
 enum { chunk, scan, scan_wide, scan_units, join_units, forward };
 enum { none, bf16, f16 };
-enum { any, v64, v128, save, kf32, vf32, kbf16, vbf16 };
+enum { any, v64, v128, save, kf32, vf32, kio, vio };
 
 static const Variant variants[] = {
 #define VARIANT(kernel, type, keys, form, ...) { { kernel, type, keys, form }, "gdn_" #kernel, tilekern_gdn_##kernel##_##type##_##keys##_##form, \
@@ -164,7 +164,7 @@ static Args all_arguments(const tilekern_gdn_params *p, const GdnPlan *l, tilert
 {
 	const int64_t k = gdn_key_tile(p), v = gdn_value_tile(p), n = slots(p), hv = p->value_heads, heads[] = { hv };
 	const int64_t fade[] = { hv, n }, starts[] = { l->starts_count, hv, v, k }, change[] = { l->starts_count, hv, 2 * k, k };
-	const int64_t units[] = { l->units, 4 };
+	const int64_t units[] = { l->units, 4 }, taken[] = { l->units, hv };
 	const int64_t records[] = { n, hv, TILEKERN_GDN_RECORD_BYTES };
 	const int64_t entering[] = { n, hv, p->state_v_first ? p->value_dim : p->key_dim, p->state_v_first ? p->key_dim : p->value_dim };
 	const States st = states(p);
@@ -190,6 +190,7 @@ static Args all_arguments(const tilekern_gdn_params *p, const GdnPlan *l, tilert
 	args_tensor(&a, "change", l->joined ? p->workspace + l->change : 0, TILERT_BF16, 4, change, NULL);
 	args_tensor(&a, "units", p->workspace, TILERT_I32, 2, units, NULL);
 	args_tensor(&a, "work", p->workspace + l->work, TILERT_I32, 1, (const int64_t[]){ 2 }, NULL);
+	args_tensor(&a, "held", p->workspace + l->held, TILERT_I32, 2, taken, NULL);
 	args_integer(&a, "least", l->least);
 	args_float(&a, "share", (double)l->share);
 	args_dim(&a, "UNITS", l->units);
@@ -210,8 +211,8 @@ static Args all_arguments(const tilekern_gdn_params *p, const GdnPlan *l, tilert
 /* The kernel that does it all, after the one that puts the sequences in order. */
 static tilert_status queue_single(Queue *q, const tilekern_gdn_params *p, const Args *a)
 {
-	static const int forms[2][2] = { { kf32, vf32 }, { kbf16, vbf16 } }; /* bf16, V first */
-	const int form = forms[p->state_dtype == TILERT_BF16][p->state_v_first != 0];
+	static const int forms[2][2] = { { kf32, vf32 }, { kio, vio } }; /* states in the type of q, k, v; V first */
+	const int form = forms[p->state_dtype != TILERT_F32][p->state_v_first != 0];
 	tilert_status s = queue_shared(q, DEAL, a);
 	return s == TILERT_OK ? queue_kernel(q, (int[AXES]){ forward, p->dtype == TILERT_F16 ? f16 : bf16, 128, form }, a) : s;
 }

@@ -92,24 +92,14 @@ static int64_t group_of(const tilekern_gdn_params *p, int sm_count)
 	return 1;
 }
 
-static bool one_of(tilert_dtype have, tilert_dtype io) { return have == TILERT_F32 || (have == io && io == TILERT_BF16); }
-
-/* What forward.tile does not read, or not as it is. */
-static bool beyond_single(const tilekern_gdn_params *p)
-{
-	const States st = STATES_OF(p);
-	const bool raw = (p->options & TILEKERN_RAW_GATE) != 0;
-	return gdn_saves(p) || p->records || p->state_indices || p->output_indices || p->has_initial_state || p->checkpoint_state || states_in_place(&st) ||
-		!one_of(p->gate_dtype, p->dtype) || !one_of(p->beta_dtype, p->dtype) || !one_of(p->state_dtype, p->dtype) ||
-		(raw && (p->a_log_dtype != TILERT_F32 || p->dt_bias_dtype != TILERT_F32));
-}
-
-/* Whether forward.tile takes a call: README.md, "One kernel or two". */
+/* Whether forward.tile takes a call: README.md, "One kernel for short sequences". */
 static bool single(const tilekern_gdn_params *p, int sm_count)
 {
-	int64_t n = sequences(p), lanes = n * p->value_heads;
-	bool any_bits = p->split == TILEKERN_SPLIT_AUTO || p->split == TILEKERN_SPLIT_EXACT;
-	return p->key_dim == 128 && p->value_dim == 128 && any_bits && n > 1 && lanes > sm_count / 2 && p->batch * p->tokens <= n * SHORT && !beyond_single(p);
+	const int64_t n = sequences(p), lanes = n * p->value_heads;
+	const bool any_bits = p->split == TILEKERN_SPLIT_AUTO || p->split == TILEKERN_SPLIT_EXACT, more = gdn_saves(p) || p->records || p->checkpoint_state;
+	const bool copied = p->state_stride * (int64_t)tilert_dtype_size(p->state_dtype) % 16 == 0; /* TMA's steps */
+	return p->key_dim == 128 && p->value_dim == 128 && (p->state_dtype == TILERT_F32 || p->state_dtype == p->dtype) && copied && any_bits && !more && n > 1 &&
+		lanes > sm_count / 2 && p->batch * p->tokens <= n * SHORT;
 }
 
 static void plan_single(GdnPlan *l, const tilekern_gdn_params *p, int sm_count)
@@ -118,7 +108,8 @@ static void plan_single(GdnPlan *l, const tilekern_gdn_params *p, int sm_count)
 	l->least = p->split == TILEKERN_SPLIT_AUTO && (p->options & TILEKERN_L2NORM) != 0 ? LEAST : 0;
 	l->share = (float)p->value_heads / (float)sm_count;
 	l->units = sequences(p) + (l->least > 0 ? p->batch * (p->tokens / (FORWARD_C * l->least)) : 0);
-	l->work = (size_t)(l->units * 4 * 4 + GDN_ALIGN - 1) / GDN_ALIGN * GDN_ALIGN;
+	l->work = aligned((size_t)l->units * 4 * sizeof(int32_t));
+	l->held = l->work + GDN_ALIGN; /* all of it less than the records would take */
 }
 
 /* A chunk takes a CTA 1.1 us with 64 columns of V and 2.0 us with 128 (H200): the first is for calls that leave multiprocessors idle. */

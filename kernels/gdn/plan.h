@@ -16,7 +16,7 @@ typedef struct GdnPlan {
 	bool single;         /* forward.tile does it all; then of what follows only units, least, share and work count */
 	int64_t least;       /* chunks of 32 that sequences are cut into, at least (stages/deal.tile); 0: they are not */
 	float share;         /* heads of a CTA, on average */
-	size_t work;         /* in the workspace, after the units */
+	size_t work, held;   /* in the workspace, after the units */
 	int64_t part;        /* chunks of a unit (units.tile); 0: a unit is a sequence */
 	int most;            /* units of a sequence that is cut by its own length, which are then of `part` or more chunks; 0: by what all need */
 	int64_t units, starts_count;

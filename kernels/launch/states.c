@@ -126,6 +126,13 @@ static void state(Args *a, const States *s, const char *name, tilert_ptr data, t
 	args_integer(a, far, strides[0]);
 }
 
+/* As it lies in memory: of a state the rows of what comes first. */
+static void as_it_lies(Args *a, const States *s, const char *name, tilert_ptr data, int64_t slots)
+{
+	const int64_t rows = s->v_first ? s->value_dim : s->key_dim, row = s->v_first ? s->key_dim : s->value_dim;
+	args_tensor(a, name, data, s->dtype, 4, (const int64_t[]){ slots, s->heads, rows, row }, (const int64_t[]){ stride(s, s->stride), rows * row, row, 1 });
+}
+
 /* Integers of 32 or 64 bits as the low 32 bits of each. */
 static void integers(Args *a, const char *name, const char *far, tilert_ptr p, tilert_dtype dtype, int64_t n)
 {
@@ -137,6 +144,7 @@ static void integers(Args *a, const char *name, const char *far, tilert_ptr p, t
 static void initial(Args *a, const States *s)
 {
 	state(a, s, ARGS_TYPED(s->dtype, "h0"), s->initial, s->dtype, initial_slots(s), s->stride, "SLOTS0", "i0");
+	as_it_lies(a, s, "initial", s->initial, initial_slots(s));
 	integers(a, "index0", "n0", s->indices, s->indices_dtype, s->sequences);
 	args_tensor(a, "has", s->has, TILERT_U8, 1, &s->sequences, NULL);
 	args_integer(a, "null", s->null_slot);
@@ -145,6 +153,7 @@ static void initial(Args *a, const States *s)
 static void final(Args *a, const States *s)
 {
 	state(a, s, ARGS_TYPED(s->dtype, "ht"), s->final, s->dtype, final_slots(s), s->stride, "SLOTST", "f0");
+	as_it_lies(a, s, "final", s->final, final_slots(s));
 	integers(a, "indext", "nt", outputs(s), s->indices_dtype, s->sequences);
 }
 
@@ -170,20 +179,12 @@ static void checkpoints(Args *a, const States *s)
 	args_integer(a, "every", s->every != 0 ? s->every / SLOT_TOKENS : NEVER);
 }
 
-static void as_it_lies(Args *a, const States *s, const char *name, tilert_ptr data)
-{
-	const int64_t columns = s->v_first ? s->key_dim : s->value_dim, rows = s->v_first ? s->value_dim : s->key_dim;
-	const int64_t extents[] = { s->sequences, s->heads, rows, columns }, strides[] = { stride(s, s->stride), rows * columns, columns, 1 };
-	args_tensor(a, name, data, s->dtype, 4, extents, strides);
-}
-
 void states_arguments(Args *a, const States *s, tilert_ptr hold)
 {
 	const States h = held(s, hold);
 	initial(a, hold ? &h : s);
 	final(a, s);
-	as_it_lies(a, s, "initial", s->initial);
-	as_it_lies(a, s, "final", s->final);
+	args_integer(a, "in_place", states_in_place(s));
 	checkpoints(a, s);
 }
 
