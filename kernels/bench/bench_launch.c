@@ -1,6 +1,8 @@
-/* Host time of a launch: tilert_prepared_launch against the driver's cuLaunchKernelEx, an empty kernel each. */
+/* Host time of a launch: tilert_prepared_launch against the driver's cuLaunchKernelEx, an empty kernel each; and of a call of two kernels, prepared and
+ * not. */
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <tilekern/gdn.h>
 
 #include "kernels/bench/bench.h"
 
@@ -80,6 +82,53 @@ static double host_ns(Bench *b, void (*launch)(void *), void *arg)
 	return ns[BATCHES / 2];
 }
 
+/* ---- a GDN call ---- */
+
+typedef struct Forward { tilekern_gdn *gdn; tilekern_gdn_params p; tilekern_gdn_call *call; } Forward;
+
+#define CHECK_GDN(call) bench_check((call), tilekern_last_error(), #call)
+
+static void launch_forward(void *p) { CHECK_GDN(tilekern_gdn_forward(((Forward *)p)->gdn, &((Forward *)p)->p, NULL)); }
+static void launch_call(void *p) { CHECK_GDN(tilekern_gdn_launch(((Forward *)p)->call, NULL)); }
+
+/* Of what an engine gives: a strided call of the pool, packed, too small to keep the GPU busy for longer than the host. */
+static void time_gdn(Bench *b)
+{
+	enum { T = 256, N = 4, H = 16, HV = 32, D = 128 };
+	static const int32_t offsets[N + 1] = { 0, 64, 128, 192, 256 }, slots[N] = { 2, 0, 3, 1 };
+	Forward f;
+	tilekern_gdn_params *p = &f.p;
+	const size_t qkv = (size_t)T * (2 * H + HV) * D * 2, state = (size_t)N * HV * D * D * 4;
+	CHECK_GDN(tilekern_gdn_open(b->device, &f.gdn));
+	tilekern_gdn_params_init(p);
+	p->tokens = T;
+	p->sequences = p->state_slots = N;
+	p->qk_heads = H;
+	p->value_heads = HV;
+	p->options = TILEKERN_L2NORM;
+	p->q = bench_periodic(b, "\0", 1, qkv);
+	p->k = p->q + (tilert_ptr)H * D * 2;
+	p->v = p->k + (tilert_ptr)H * D * 2;
+	p->q_strides = p->k_strides = p->v_strides = (tilekern_strides){ 0, (2 * H + HV) * D, D };
+	p->g = bench_periodic(b, "\0", 1, (size_t)T * HV * 4);
+	p->beta = bench_periodic(b, "\0", 1, (size_t)T * HV * 4);
+	p->o = bench_poisoned(b, (size_t)T * HV * D * 2);
+	p->initial_state = p->final_state = bench_periodic(b, "\0", 1, state);
+	p->cu_seqlens = bench_periodic(b, offsets, sizeof offsets, sizeof offsets);
+	p->state_indices = bench_periodic(b, slots, sizeof slots, sizeof slots);
+	CHECK_GDN(tilekern_gdn_workspace_bytes(f.gdn, p, &p->workspace_bytes));
+	p->workspace = bench_poisoned(b, p->workspace_bytes);
+	CHECK_GDN(tilekern_gdn_prepare(f.gdn, p, &f.call));
+	double forward = host_ns(b, launch_forward, &f), prepared = host_ns(b, launch_call, &f);
+	bench_row(b, "launch", "tilekern_gdn_forward", forward * 1e-6, 1e9 / forward, "calls/s", 0);
+	bench_row(b, "launch", "tilekern_gdn_launch", prepared * 1e-6, 1e9 / prepared, "calls/s", 0);
+	tilekern_gdn_call_destroy(f.call);
+	tilekern_gdn_close(f.gdn);
+	const tilert_ptr all[] = { p->q, p->g, p->beta, p->o, p->final_state, p->cu_seqlens, p->state_indices, p->workspace };
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		bench_free(b, all[i]);
+}
+
 void bench_launch(Bench *b)
 {
 	Bare bare;
@@ -100,4 +149,5 @@ void bench_launch(Bench *b)
 	}
 	tilert_prepared_destroy(p);
 	tilert_module_close(module);
+	time_gdn(b);
 }

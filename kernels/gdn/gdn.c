@@ -152,7 +152,7 @@ static tilert_status check(const char *who, const void *params)
 		s = states_check(who, &st);
 	if (s == TILERT_OK)
 		s = check_saved(who, p);
-	if (s == TILERT_OK)
+	if (s == TILERT_OK && p->tokens > 0)
 		s = check_strides(who, rows, ROWS);
 	return s == TILERT_OK ? check_regions(who, p) : s;
 }

@@ -66,15 +66,15 @@ static void cut(GdnPlan *l, const tilekern_gdn_params *p, int sm_count, int64_t 
 	l->warm = p->split == TILEKERN_SPLIT_EXACT && l->joined ? 0 : WARM;
 }
 
-/* The same for each sequence as if it were alone.  Rows are of one length: their units are counted by `part` without gaps. */
+/* The same for each sequence as if it were alone.  Rows are of one length: of their units hardly any are not used. */
 static void cut_each(GdnPlan *l, const tilekern_gdn_params *p, int sm_count, int64_t lanes_of_one)
 {
 	const int64_t n = sequences(p), chunks = ceil_div(p->tokens, SLOT_TOKENS), longest = p->cu_seqlens ? p->tokens / SLOT_TOKENS + 1 : chunks;
 	if (lanes_of_one > sm_count / 2 || longest < 2 * OWN_PART)
 		return;
-	int64_t own = ceil_div(chunks, sm_count / lanes_of_one);
-	l->most = (int)(sm_count / lanes_of_one);
-	l->part = p->cu_seqlens || own < OWN_PART ? OWN_PART : least(own, chunks / 2);
+	const int64_t most = sm_count / lanes_of_one;
+	l->most = (int)(p->cu_seqlens ? most : least(most, chunks / OWN_PART));
+	l->part = p->cu_seqlens ? OWN_PART : chunks / l->most;
 	l->units = p->cu_seqlens ? slots(p) / l->part + n : n * ceil_div(chunks, l->part);
 	l->starts_count = slots(p) / l->part + 1;
 	l->joined = true;

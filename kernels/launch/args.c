@@ -30,7 +30,7 @@ void args_rows(Args *a, const Rows *r, const char *name, const char *far)
 	const int64_t extents[] = { r->batch, r->tokens, r->heads, r->width };
 	const tilekern_strides s = rows_strides(r);
 	const int64_t strides[] = { s.batch, s.token, s.head, 1 };
-	args_tensor(a, name, r->p, r->dtype, r->width > 1 ? 4 : 3, extents, strides);
+	args_tensor(a, name, r->p, r->dtype, r->unit > 1 ? 4 : 3, extents, strides);
 	if (far)
 		args_integer(a, far, s.batch);
 }

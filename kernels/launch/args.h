@@ -13,7 +13,7 @@ void args_dim(Args *a, const char *name, int64_t value);
 void args_integer(Args *a, const char *name, int64_t value);
 void args_float(Args *a, const char *name, double value);
 
-/* A tensor of tokens, of rank 4 where it has a width above 1, else 3.  far: the kernels' name of its stride of rows, which has 64 bits; or NULL. */
+/* A tensor of tokens, of rank 4 where it has a unit above 1, else 3: gates.  far: the kernels' name of its stride of rows, which has 64 bits; or NULL. */
 void args_rows(Args *a, const Rows *r, const char *name, const char *far);
 
 /* The name that a tensor of this type has: NAME, NAME16, NAMEf16 for f32, bf16, f16. */

@@ -38,7 +38,7 @@ static void check_empty_sequences(const GdnRun *r, const float *final)
 {
 	int64_t n = gdn_run_state(r);
 	for (int64_t s = 0; s < r->sequences; s++) {
-		for (int64_t i = s * n; i < (s + 1) * n && r->offsets[s] == r->offsets[s + 1]; i++) {
+		for (int64_t i = s * n; i < (s + 1) * n && r->offsets[s] == r->offsets[s + 1] && r->to[s] >= 0; i++) {
 			float expected = r->in.initial ? r->in.initial[i] : 0;
 			if (!(final[i] == expected))
 				fail_msg("sequence %lld has no tokens: element %lld of its final state is %g, not %g", (long long)s, (long long)(i - s * n),
@@ -101,6 +101,33 @@ static void check_saved(GdnRun *r, double overall, double chunk)
 	free(got_states);
 }
 
+static void check_checkpoints(GdnRun *r, const double *ref_final, double overall, double chunk)
+{
+	int64_t state = gdn_run_state(r), rows = gdn_run_checkpoint_rows(r), tokens, row;
+	double *expected = memory((size_t)(rows * state + 1) * 8), *entering = memory((size_t)(tilekern_gdn_slots(&r->p) * state + 1) * 8);
+	double *o = memory((size_t)(gdn_run_outputs(r) + 1) * 8), *final = memory((size_t)(r->sequences * state + 1) * 8);
+	float *got = gdn_run_checkpoints(r);
+	GdnReference ref = gdn_run_reference(r);
+	ref.states = entering;
+	gdn_reference(&ref, o, final);
+	memset(expected, 0, (size_t)(rows * state) * 8);
+	for (int64_t n = 0; n < r->sequences; n++) {
+		for (int64_t i = 0; gdn_run_checkpoint(r, n, i, &tokens, &row); i++) {
+			bool end = tokens == r->offsets[n + 1] - r->offsets[n];
+			memcpy(expected + row * state, end ? ref_final + n * state : entering + gdn_run_slot(r, n, tokens / GDN_CHUNK) * state, (size_t)state * 8);
+		}
+	}
+	if (r->row.pool.checkpoint_16 && r->row.state_bf16 && overall < 0.005)
+		overall = 0.005;
+	expect_accurate("checkpoints", accuracy_of_floats(expected, got, (AccuracyShape){ rows, 1, r->row.in.value_heads, state / r->row.in.value_heads, 1 }),
+		overall, chunk);
+	free(expected);
+	free(entering);
+	free(o);
+	free(final);
+	free(got);
+}
+
 static void check_result(GdnRun *r)
 {
 	const GdnInputSpec *in = &r->row.in;
@@ -112,7 +139,13 @@ static void check_result(GdnRun *r)
 	gdn_reference(&ref, ref_o, ref_final);
 	allowed(&r->row, r->offsets[r->sequences], &overall, &chunk);
 	expect_accurate("o", accuracy_of_packed(ref_o, o, (AccuracyShape){ r->sequences, 0, HV, V, GDN_CHUNK }, r->offsets), overall, chunk);
+	if (r->row.pool.checkpoints)
+		check_checkpoints(r, ref_final, overall, chunk);
 	if (final) {
+		for (int64_t n = 0; n < r->sequences; n++) {
+			if (r->to[n] < 0)
+				memset(ref_final + n * gdn_run_state(r), 0, (size_t)gdn_run_state(r) * sizeof *ref_final);
+		}
 		if (r->row.state_bf16 && overall < 0.005)
 			overall = 0.005; /* rounded once */
 		expect_accurate("final state", accuracy_of_floats(ref_final, final, (AccuracyShape){ r->sequences, 1, HV, K * V, 1 }), overall, chunk);
@@ -611,7 +644,7 @@ static void run_refusals(const void *row)
 
 static const int none[] = { 0, -1 }, far_lengths[] = { 70, 65, -1 }, empty_ones[] = { 0, 0, 0, -1 }, all_lengths[] = { 0, 1, 63, 64, 65, 200, 0, 2, -1 },
 	aligned[] = { 64, 128, 64, -1 }, around[] = { 65, 0, 0, 63, 1, 129, 0, -1 }, pair[] = { 70, 130, -1 }, two[] = { 0, 65, -1 },
-	few_long[] = { 1000, 0, 2000, 65, -1 }, one_long[] = { 0, 1, 65, 4700, 0, 200, -1 }, two_long[] = { 4500, 130, 4300, -1 },
+	few_long[] = { 1000, 0, 2000, 65, -1 }, one_long[] = { 0, 1, 65, 4700, 0, 200, -1 }, two_long[] = { 4500, 130, 4300, -1 }, mixed_long[] = { 65, 4700, 4096, 0, 4032, 200, -1 },
 	long_short[] = { 4500, 65, -1 }, eight[] = { 0, 1, 63, 64, 4700, 65, 0, 2, -1 },
 	serving[] = { 1, 3, 1000, 0, 31, 32, 33, 1, 129, 300, 2, -1 }, longer[] = { 3, 2000, 0, 1, -1 };
 static int tiny[3001]; /* 0 .. 3 tokens each */
@@ -783,6 +816,58 @@ static const GdnRow singles[] = {
 	{ .name = "single_keys_collinear", .in = { .batch = 2, .tokens = 200, .keys = GDN_KEYS_COLLINEAR, .betas = GDN_BETAS_TWICE }, .states = GDN_FINAL, FEW },
 	{ .name = "single_keys_positive_fp16", .in = { .batch = 2, .tokens = 200, .keys = GDN_KEYS_POSITIVE, .fp16 = true, .gates = GDN_GATES_ZERO },
 		.states = GDN_FINAL, FEW },
+};
+
+#define INVARIANT .split = TILEKERN_SPLIT_INVARIANT, .processors = 16
+static const GdnRow pools[] = {
+	{ .name = "pool", .in = { .qk_heads = 1, .value_heads = 2 }, .lengths = all_lengths, .states = GDN_BOTH, .pool = { .slots = true } },
+	{ .name = "pool_in_place", .in = { .qk_heads = 1, .value_heads = 2 }, .lengths = all_lengths, .spare = 9, .states = GDN_BOTH, .state_v_first = true,
+		.pool = { .slots = true, .in_place = true, .nulls = true, .has = true } },
+	{ .name = "pool_in_place_bf16_i64", .in = { .value_heads = 3, .fp16 = true }, .lengths = around, .lengths_i64 = true, .states = GDN_BOTH, .state_bf16 = true,
+		.strided = true, .pool = { .slots = true, .in_place = true, .nulls = true, .i64 = true } },
+	{ .name = "pool_outputs_f16", .in = { .key_dim = 72, .value_dim = 200 }, .lengths = all_lengths, .states = GDN_BOTH, .state_f16 = true, .strided = true,
+		.pool = { .slots = true, .outputs = true, .has = true } },
+	{ .name = "pool_outputs_in_place", .in = { .key_dim = 64, .value_dim = 64 }, .lengths = around, .states = GDN_BOTH, .strided = true, .state_v_first = true,
+		.pool = { .slots = true, .outputs = true, .in_place = true, .nulls = true, .i64 = true, .has = true } },
+	{ .name = "pool_k200_v256_in_place", .in = { .key_dim = 200, .value_dim = 256 }, .lengths = two, .states = GDN_BOTH, .state_f16 = true,
+		.pool = { .slots = true, .in_place = true, .has = true, .checkpoints = GDN_EVERY_64 } },
+	{ .name = "pool_of_rows", .in = { .batch = 5, .tokens = 70 }, .states = GDN_BOTH, .pool = { .slots = true, .in_place = true, .nulls = true } },
+	{ .name = "pool_final_alone", .in = { .tokens = 0 }, .lengths = all_lengths, .states = GDN_FINAL, .pool = { .slots = true, .nulls = true } },
+	{ .name = "pool_initial_alone", .in = { .tokens = 0 }, .lengths = all_lengths, .states = GDN_INITIAL, .pool = { .slots = true, .nulls = true, .has = true } },
+	{ .name = "pool_without_tokens", .in = { .value_heads = 2, .key_dim = 100, .value_dim = 60 }, .lengths = empty_ones, .states = GDN_BOTH, .state_bf16 = true,
+		.pool = { .slots = true, .outputs = true, .nulls = true, .has = true } },
+	{ .name = "pool_without_tokens_v_first", .in = { .batch = 4, .value_heads = 2 }, .states = GDN_BOTH, .state_v_first = true, .state_f16 = true,
+		.pool = { .slots = true, .in_place = true, .has = true, .i64 = true } },
+	{ .name = "in_place", .in = { .batch = 3, .tokens = 130 }, .states = GDN_BOTH, .pool = { .in_place = true } },
+	{ .name = "in_place_split", .in = { .tokens = 1500 }, AUTO, .states = GDN_BOTH, .pool = { .in_place = true } },
+	{ .name = "in_place_split_exact", .in = { .gates = GDN_GATES_ZERO }, .lengths = two_long, EXACT, .states = GDN_BOTH, .state_bf16 = true, .state_v_first = true,
+		.pool = { .slots = true, .in_place = true, .has = true } },
+	{ .name = "checkpoints", .in = { .qk_heads = 1, .value_heads = 2 }, .lengths = all_lengths, .states = GDN_BOTH, .pool = { .checkpoints = GDN_AT_OFFSETS } },
+	{ .name = "checkpoints_alone_i64_slots", .in = { .key_dim = 64, .value_dim = 64, .fp16 = true }, .lengths = around, .lengths_i64 = true,
+		.pool = { .i64 = true, .checkpoints = GDN_AT_OFFSETS, .checkpoint_slots = true } },
+	{ .name = "checkpoints_every_64_v_first", .in = { .value_dim = 256 }, .lengths = all_lengths, .states = GDN_INITIAL, .state_v_first = true,
+		.pool = { .checkpoints = GDN_EVERY_64 } },
+	{ .name = "checkpoints_every_192_bf16_slots", .in = { .value_heads = 2 }, .lengths = around, .state_bf16 = true, .states = GDN_BOTH, .strided = true,
+		.pool = { .slots = true, .in_place = true, .nulls = true, .checkpoints = GDN_EVERY_192, .checkpoint_slots = true, .checkpoint_16 = true } },
+	{ .name = "checkpoints_f16_k60_v100", .in = { .key_dim = 60, .value_dim = 100 }, .lengths = around, .state_f16 = true, .states = GDN_BOTH, .strided = true,
+		.pool = { .checkpoints = GDN_AT_OFFSETS, .checkpoint_16 = true } },
+	{ .name = "checkpoints_split", .in = { .tokens = 1500 }, AUTO, .states = GDN_BOTH, .pool = { .checkpoints = GDN_EVERY_64 } },
+	{ .name = "checkpoints_joined", .in = { .gates = GDN_GATES_ZERO }, .lengths = one_long, EXACT, .states = GDN_BOTH,
+		.pool = { .in_place = true, .checkpoints = GDN_EVERY_192 } },
+	{ .name = "checkpoints_saves", .in = { .tokens = 200 }, .save = true, .states = GDN_BOTH, .pool = { .checkpoints = GDN_EVERY_64 } },
+	{ .name = "invariant", .in = { .value_heads = 2 }, .lengths = few_long, INVARIANT, .states = GDN_BOTH, .pool = { .in_place = true } },
+	{ .name = "invariant_zero", .in = { .gates = GDN_GATES_ZERO }, .lengths = mixed_long, INVARIANT, .states = GDN_BOTH,
+		.pool = { .slots = true, .in_place = true, .nulls = true, .checkpoints = GDN_EVERY_192 } },
+	{ .name = "invariant_rows", .in = { .batch = 2, .tokens = 4700, .gates = GDN_GATES_PATCHES }, INVARIANT, .states = GDN_BOTH },
+	{ .name = "gates_f16", .in = { .tokens = 130, .value_heads = 2 }, .gate_type = TILERT_F16, .beta_type = TILERT_F16, .strided = true },
+	{ .name = "gates_bf16_of_fp16", .in = { .tokens = 130, .value_heads = 2, .fp16 = true }, .gate_type = TILERT_BF16, .beta_type = TILERT_F16 },
+	{ .name = "raw_gates_of_types", .in = { .tokens = 130, .value_heads = 3 }, .options = RAW | SIGMOID, .gate_type = TILERT_F16, .beta_type = TILERT_BF16,
+		.a_log_type = TILERT_BF16, .dt_bias_type = TILERT_F16 },
+	{ .name = "raw_gates_of_types_fp16", .in = { .tokens = 70, .value_heads = 3, .fp16 = true }, .options = RAW, .a_log_type = TILERT_F16, .dt_bias_type = TILERT_BF16 },
+	{ .name = "k60_v100", .in = { .batch = 2, .tokens = 130, .qk_heads = 2, .value_heads = 4, .key_dim = 60, .value_dim = 100 }, .strided = true, .states = GDN_BOTH },
+	{ .name = "k7_v1", .in = { .tokens = 70, .value_heads = 2, .key_dim = 7, .value_dim = 1, .fp16 = true }, .strided = true, .states = GDN_BOTH,
+		.overall = 0.006, .chunk = 0.02 },
+	{ .name = "k251_v131_v_first", .in = { .tokens = 70, .key_dim = 251, .value_dim = 131 }, .strided = true, .states = GDN_BOTH, .state_v_first = true },
 };
 
 /* For run_wild, with every kernel that reads offsets. */
@@ -1075,6 +1160,7 @@ size_t gdn_cases(NumericCase *out)
 	ADD_ROWS(&t, saves);
 	ADD_ROWS(&t, splits);
 	ADD_ROWS(&t, singles);
+	ADD_ROWS(&t, pools);
 	for (size_t i = 0; i < sizeof wilds / sizeof wilds[0]; i++)
 		add(&t, run_wild, &wilds[i], wilds[i].name);
 	for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/check/float16.h"
+#include "tests/numeric/kernels/gdn_pool.h"
 
 /* ---- tensors ---- */
 
@@ -12,15 +13,16 @@ static int64_t index_of(const GdnTensor *t, int64_t b, int64_t token, int64_t h)
 	return t->first + b * t->strides.batch + token * t->strides.token + h * t->strides.head;
 }
 
-static GdnTensor tensor(const GdnRow *row, int64_t heads, int64_t width, tilert_dtype dtype)
+/* copied: by TMA. */
+static GdnTensor tensor(const GdnRow *row, int64_t heads, int64_t width, bool copied, tilert_dtype dtype)
 {
 	GdnTensor t = { .batch = row->in.batch, .tokens = row->in.tokens, .heads = heads, .width = width, .dtype = dtype };
 	/* As a slice of something larger: what lies between has multiples of 8 elements where TMA reads. */
-	int64_t unit = width == 1 ? 1 : 8, gap = row->strided ? unit : 0;
-	t.strides.head = width + gap;
+	int64_t unit = copied ? 8 : 1, gap = row->strided ? unit : 0;
+	t.strides.head = row->strided ? (width + unit - 1) / unit * unit + gap : width;
 	t.strides.token = heads * t.strides.head + 3 * gap;
 	t.strides.batch = t.tokens * t.strides.token + 5 * gap;
-	t.first = width == 1 ? gap : 2 * gap; /* one element: gates need no more than their own alignment */
+	t.first = copied ? 2 * gap : gap; /* one element: gates need no more than their own alignment */
 	return t;
 }
 
@@ -41,6 +43,35 @@ static void upload(GdnTensor *t, const void *data, int64_t rows)
 	}
 	t->buffer = buffer_of(laid, bytes);
 	free(laid);
+}
+
+/* Of a type: x becomes what that has, too. */
+static void *rounded(tilert_dtype dtype, float *x, int64_t n)
+{
+	uint16_t *small = memory((size_t)(n + 1) * 4);
+	for (int64_t i = 0; i < n && dtype != TILERT_F32; i++) {
+		small[i] = dtype == TILERT_BF16 ? bf16_from_float(x[i]) : fp16_from_float(x[i]);
+		x[i] = dtype == TILERT_BF16 ? bf16_to_float(small[i]) : fp16_to_float(small[i]);
+	}
+	if (dtype == TILERT_F32)
+		memcpy(small, x, (size_t)n * 4);
+	return small;
+}
+
+static void upload_rounded(GdnTensor *t, float *x, int64_t rows)
+{
+	void *data = rounded(t->dtype, x, t->batch * t->tokens * t->heads);
+	upload(t, data, rows);
+	free(data);
+}
+
+static Buffer of_heads(const GdnRun *r, float *x, tilert_dtype given)
+{
+	tilert_dtype dtype = given ? given : TILERT_F32;
+	void *data = rounded(dtype, x, r->row.in.value_heads);
+	Buffer b = buffer_of(data, (size_t)r->row.in.value_heads * tilert_dtype_size(dtype));
+	free(data);
+	return b;
 }
 
 static float as_float(tilert_dtype dtype, const void *data, int64_t i)
@@ -73,49 +104,7 @@ static float *take(const GdnTensor *t, int64_t rows)
 	return out;
 }
 
-/* ---- states ---- */
-
-int64_t gdn_run_state(const GdnRun *r) { return r->row.in.value_heads * r->row.in.key_dim * r->row.in.value_dim; }
 int64_t gdn_run_outputs(const GdnRun *r) { return r->row.in.batch * r->row.in.tokens * r->row.in.value_heads * r->row.in.value_dim; }
-
-/* Where element i of [sequences][heads][K][V] is in the tensor of the call. */
-static int64_t state_index(const GdnRow *row, int64_t i)
-{
-	int64_t K = row->in.key_dim, V = row->in.value_dim, d = i / V % K, j = i % V;
-	return row->state_v_first ? i / (K * V) * (K * V) + j * K + d : i;
-}
-
-/* Strided calls have states 16 bytes into their buffers: no kernel may count on more. */
-static int64_t state_shift(const GdnRow *row) { return !row->strided ? 0 : row->state_bf16 ? 8 : 4; }
-
-static Buffer upload_state(const GdnRun *r)
-{
-	int64_t n = r->sequences * gdn_run_state(r);
-	size_t size = r->row.state_bf16 ? 2 : 4;
-	int64_t shift = state_shift(&r->row);
-	unsigned char *laid = memory((size_t)(n + shift) * size);
-	memset(laid, 0xff, (size_t)(n + shift) * size);
-	for (int64_t i = 0; i < n; i++) {
-		const void *from = r->row.state_bf16 ? (const void *)(r->in.initial16 + i) : (const void *)(r->in.initial + i);
-		memcpy(laid + (size_t)(shift + state_index(&r->row, i)) * size, from, size);
-	}
-	Buffer b = buffer_of(laid, (size_t)(n + shift) * size);
-	free(laid);
-	return b;
-}
-
-float *gdn_run_final(GdnRun *r)
-{
-	if (!r->p.final_state)
-		return NULL;
-	int64_t n = r->sequences * gdn_run_state(r);
-	void *laid = buffer_take(r->ht);
-	float *out = memory((size_t)n * sizeof *out);
-	for (int64_t i = 0; i < n; i++)
-		out[i] = as_float(r->p.state_dtype, laid, state_shift(&r->row) + state_index(&r->row, i));
-	free(laid);
-	return out;
-}
 
 /* ---- calls ---- */
 
@@ -134,7 +123,7 @@ float *gdn_run_states(GdnRun *r)
 		for (int64_t c = 0; c * GDN_CHUNK < r->offsets[s + 1] - r->offsets[s]; c++) {
 			int64_t first = gdn_run_slot(r, s, c) * n;
 			for (int64_t i = first; i < first + n; i++)
-				out[i] = as_float(r->q.dtype, laid, state_index(&r->row, i));
+				out[i] = as_float(r->q.dtype, laid, first + gdn_pool_inner(&r->row, i - first));
 			memset(laid + first, 0xff, (size_t)n * sizeof *laid);
 		}
 	}
@@ -197,22 +186,19 @@ static void make_buffers(GdnRun *r)
 	const GdnInputSpec *s = &r->row.in;
 	tilert_dtype io = s->fp16 ? TILERT_F16 : TILERT_BF16;
 	int64_t used = r->offsets[r->sequences];
-	r->q = r->k = tensor(&r->row, s->qk_heads, s->key_dim, io);
-	r->v = r->o = tensor(&r->row, s->value_heads, s->value_dim, io);
-	r->g = tensor(&r->row, s->value_heads, 1, s->gate16 ? io : TILERT_F32);
-	r->beta = tensor(&r->row, s->value_heads, 1, s->beta16 ? io : TILERT_F32);
+	r->q = r->k = tensor(&r->row, s->qk_heads, s->key_dim, true, io);
+	r->v = r->o = tensor(&r->row, s->value_heads, s->value_dim, true, io);
+	r->g = tensor(&r->row, s->value_heads, 1, false, r->row.gate_type ? r->row.gate_type : s->gate16 ? io : TILERT_F32);
+	r->beta = tensor(&r->row, s->value_heads, 1, false, r->row.beta_type ? r->row.beta_type : s->beta16 ? io : TILERT_F32);
 	upload(&r->q, r->in.q16, used);
 	upload(&r->k, r->in.k16, used);
 	upload(&r->v, r->in.v16, used);
-	upload(&r->g, s->gate16 ? (const void *)r->in.gates16 : r->in.g, used);
-	upload(&r->beta, s->beta16 ? (const void *)r->in.beta16 : r->in.beta, used);
+	upload_rounded(&r->g, r->in.g, used);
+	upload_rounded(&r->beta, r->in.beta, used);
 	r->o.buffer = buffer_poisoned(tensor_bytes(&r->o));
-	r->a_log = buffer_of(r->in.a_log, (size_t)s->value_heads * 4);
-	r->dt_bias = buffer_of(r->in.dt_bias, (size_t)s->value_heads * 4);
-	if (s->with_initial)
-		r->h0 = upload_state(r);
-	if (r->row.states == GDN_FINAL || r->row.states == GDN_BOTH)
-		r->ht = buffer_poisoned((size_t)(r->sequences * gdn_run_state(r) + state_shift(&r->row)) * (r->row.state_bf16 ? 2 : 4));
+	r->a_log = of_heads(r, r->in.a_log, r->row.a_log_type);
+	r->dt_bias = of_heads(r, r->in.dt_bias, r->row.dt_bias_type);
+	gdn_pool_make(r);
 }
 
 static tilert_ptr address(const GdnTensor *t)
@@ -229,7 +215,7 @@ static void make_saved(GdnRun *r)
 	GdnRow contiguous = r->row;
 	assert_int_equal(tilekern_gdn_slots(&r->p), slots);
 	contiguous.strided = false;
-	r->u = tensor(&contiguous, s->value_heads, s->value_dim, r->o.dtype);
+	r->u = tensor(&contiguous, s->value_heads, s->value_dim, true, r->o.dtype);
 	r->u.buffer = buffer_poisoned(tensor_bytes(&r->u));
 	r->states = buffer_poisoned((size_t)(slots * gdn_run_state(r)) * 2);
 	r->records = buffer_poisoned((size_t)(slots * s->value_heads) * TILEKERN_GDN_RECORD_BYTES);
@@ -250,11 +236,11 @@ static void fill_params(GdnRun *r)
 	p->key_dim = s->key_dim;
 	p->value_dim = s->value_dim;
 	p->dtype = r->q.dtype;
+	p->a_log_dtype = r->row.a_log_type ? r->row.a_log_type : TILERT_F32;
+	p->dt_bias_dtype = r->row.dt_bias_type ? r->row.dt_bias_type : TILERT_F32;
 	p->gate_dtype = r->g.dtype;
 	p->beta_dtype = r->beta.dtype;
-	p->state_dtype = r->row.state_bf16 ? TILERT_BF16 : TILERT_F32;
 	p->seqlens_dtype = r->row.lengths_i64 ? TILERT_I64 : TILERT_I32;
-	p->state_v_first = r->row.state_v_first;
 	p->options = r->row.options;
 	p->split = r->row.split;
 	p->scale = r->row.scale;
@@ -267,9 +253,6 @@ static void fill_params(GdnRun *r)
 	p->a_log = r->row.options & TILEKERN_RAW_GATE ? r->a_log.p : 0;
 	p->dt_bias = r->row.options & TILEKERN_RAW_GATE && !r->row.without_dt_bias ? r->dt_bias.p : 0;
 	p->cu_seqlens = r->cu.p;
-	tilert_ptr shift = (tilert_ptr)((size_t)state_shift(&r->row) * tilert_dtype_size(p->state_dtype));
-	p->initial_state = r->h0.p ? r->h0.p + shift : 0;
-	p->final_state = r->ht.p ? r->ht.p + shift : 0;
 	if (r->row.strided) {
 		p->q_strides = r->q.strides;
 		p->k_strides = r->k.strides;
@@ -303,8 +286,9 @@ GdnRun *gdn_run_make(const GdnRow *row)
 void gdn_run_free(GdnRun *r)
 {
 	const Buffer all[] = { r->q.buffer, r->k.buffer, r->v.buffer, r->g.buffer, r->beta.buffer, r->o.buffer, r->a_log, r->dt_bias, r->cu,
-		r->h0, r->ht, r->states, r->records, r->u.buffer, r->workspace };
+		r->states, r->records, r->u.buffer, r->workspace };
 	tilekern_gdn_close(r->gdn);
+	gdn_pool_free(r);
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		buffer_free(all[i]);
 	if (numeric_on_cpu())
@@ -318,11 +302,12 @@ void gdn_run_poison(GdnRun *r)
 {
 	buffer_poison(r->o.buffer);
 	buffer_poison(r->workspace);
-	const Buffer more[] = { r->ht, r->states, r->records, r->u.buffer };
+	const Buffer more[] = { r->states, r->records, r->u.buffer };
 	for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
 		if (more[i].p)
 			buffer_poison(more[i]);
 	}
+	gdn_pool_poison(r);
 }
 
 void gdn_run_forward(GdnRun *r)
