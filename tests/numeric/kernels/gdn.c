@@ -1028,6 +1028,33 @@ static void run_threads(const void *row)
 	}
 }
 
+static tilert_dtype random_type(Random *r)
+{
+	static const tilert_dtype types[] = { TILERT_F32, TILERT_BF16, TILERT_F16 };
+	return types[pick(r, 3)];
+}
+
+/* Where states lie, what is wanted of them, and types of what is small. */
+static void random_states(Random *r, GdnRow *row)
+{
+	GdnPool *p = &row->pool;
+	*p = (GdnPool){ .slots = toss(r), .in_place = toss(r), .has = toss(r), .i64 = toss(r), .checkpoints = (GdnCheckpoints)pick(r, 4),
+		.checkpoint_slots = toss(r), .checkpoint_16 = toss(r) };
+	p->outputs = p->slots && toss(r);
+	p->nulls = p->slots && toss(r);
+	row->state_f16 = !row->state_bf16 && toss(r);
+	if (toss(r)) {
+		row->gate_type = random_type(r);
+		row->beta_type = random_type(r);
+		row->a_log_type = random_type(r);
+		row->dt_bias_type = random_type(r);
+	}
+	if (row->strided && !row->save && pick(r, 3) == 0) {
+		row->in.key_dim = 1 + pick(r, 256);
+		row->in.value_dim = 1 + pick(r, 256);
+	}
+}
+
 /* Anything that the interface allows. */
 static GdnRow random_row(Random *r, int *lengths)
 {
@@ -1037,7 +1064,7 @@ static GdnRow random_row(Random *r, int *lengths)
 		.value_dim = dims[pick(r, 15)], .gates = (GdnGates)pick(r, 4), .keys = pick(r, 4) ? GDN_KEYS_RANDOM : GDN_KEYS_POSITIVE, .betas = (GdnBetas)pick(r, 2),
 		.fp16 = toss(r), .gate16 = toss(r), .beta16 = toss(r), .seed = random_bits(r) },
 		.states = (GdnStates)pick(r, 4), .state_bf16 = toss(r), .state_v_first = toss(r), .strided = toss(r), .without_dt_bias = toss(r),
-		.split = (tilekern_split)pick(r, 3), .processors = processors[pick(r, 5)], .scale = pick(r, 3) ? 0 : 0.2f };
+		.split = (tilekern_split)pick(r, 4), .processors = processors[pick(r, 5)], .scale = pick(r, 3) ? 0 : 0.2f };
 	const unsigned flags[] = { NORM, RAW, SIGMOID, TWICE };
 	row.in.value_heads = row.in.qk_heads * (1 + pick(r, 4));
 	for (int i = 0; i < 4; i++)
@@ -1060,6 +1087,7 @@ static GdnRow random_row(Random *r, int *lengths)
 		row.in.batch = 1;
 	}
 	row.save = pick(r, 4) == 0;
+	random_states(r, &row);
 	/* Not about accuracy: few channels and positive keys cost some. */
 	row.overall = row.in.fp16 ? 0.006 : 0.03;
 	row.chunk = 1; /* where all has decayed fp16 is subnormal */

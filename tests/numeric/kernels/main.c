@@ -165,6 +165,7 @@ int main(int argc, char **argv)
 	n += kda_cases(cases + n);
 	n += kda_backward_cases(cases + n);
 	n += gdn_cases(cases + n);
+	n += gdn_states_cases(cases + n);
 	n += launch_cases(cases + n);
 	n += limits_cases(cases + n);
 	n += math_cases(cases + n);

@@ -54,6 +54,7 @@ size_t gemm_cases(NumericCase *out);
 size_t kda_cases(NumericCase *out);
 size_t kda_backward_cases(NumericCase *out);
 size_t gdn_cases(NumericCase *out);
+size_t gdn_states_cases(NumericCase *out);
 size_t launch_cases(NumericCase *out);
 size_t limits_cases(NumericCase *out);
 size_t math_cases(NumericCase *out);
