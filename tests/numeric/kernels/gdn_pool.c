@@ -118,7 +118,7 @@ static void choose_starts(GdnRun *r)
 {
 	unsigned char *has = memory((size_t)r->sequences + 1);
 	for (int64_t n = 0; n < r->sequences; n++) {
-		has[n] = !r->row.pool.has || n % 3 != 1 ? (unsigned char)(1 + n) : 0;
+		has[n] = !r->row.pool.has || n % 3 != 1 ? (unsigned char)(1 + n % 255) : 0;
 		if (r->in.initial && (r->from[n] == NONE || !has[n]))
 			memset(r->in.initial + n * gdn_run_state(r), 0, (size_t)gdn_run_state(r) * sizeof(float));
 		if (!has[n] && r->from[n] != NONE)
