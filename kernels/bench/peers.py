@@ -1,6 +1,6 @@
 """Times the library beside FLA, FlashQLA, FlashInfer and cuDNN on one GPU, in one process, and checks it first.
 
-    TILEKERN=libtilekern.so python3 peers.py [gdn] [kda] [--peers flash_qla,flashinfer] [--rows 3] [--csv out.csv]
+    TILEKERN=libtilekern.so python3 peers.py [gdn] [mixes] [kda] [--peers flash_qla,flashinfer] [--rows 3] [--csv out.csv]
 
 Every figure is in ms, the median of five rounds in which all libraries have their turn; of a round, the median of triton's do_bench (L2
 flushed before each run) over replays of a CUDA graph of the call.  "e" marks a call that would not be captured.  A library that is not installed is left out.  Random data; the library's o and final state are
@@ -10,6 +10,7 @@ import argparse
 import csv
 import importlib
 import math
+import random
 import sys
 import time
 
@@ -26,6 +27,21 @@ ROUNDS = 5
 # q/k heads, value heads, lengths: the rows of FlashQLA's table that kernels/README.md lists
 GDN = [(16, 64, [32768]), (16, 64, [8192] * 4), (16, 64, [1024] * 8), (16, 32, [32768]), (16, 32, [8192] * 4), (16, 32, [2048]),
        (2, 8, [32768]), (2, 8, [8192]), (2, 8, [2048]), (2, 8, [4096] * 8), (32, 32, [16384])]
+
+
+def mixes():
+    """What servers run: a few long sequences among short ones, decodes, documents."""
+    draw = random.Random(3)
+    uniform = lambda n, least, most: [draw.randint(least, most) for _ in range(n)]
+    documents = []
+    while sum(documents) < 65536:
+        documents.append(max(1, min(16384, int(draw.lognormvariate(math.log(600), 1.0)))))
+    documents[-1] -= sum(documents) - 65536
+    return {"7168+31xU(17,256)": [7168] + uniform(31, 17, 256), "64xU(55,262)": uniform(64, 55, 262),
+            "1238..519": [1238, 1199, 1240, 1216, 1187, 1203, 519], "64x128": [128] * 64, "64xU(100,160)": uniform(64, 100, 160),
+            "7239+953x1": [7239] + [1] * 953, "2050x16": [16] * 2050, "lognormal": [n for n in documents if n]}
+
+
 # sequences, tokens, heads
 KDA = [(1, 8192, 96), (8, 1024, 96), (1, 8192, 64), (1, 1024, 64), (8, 4096, 32), (1, 32768, 8)]
 
@@ -111,37 +127,47 @@ def checked(o, ht, reference, what, limit=0.006):
 
 
 def gdn_rows(lib, a):
+    for hq, hv, lengths in GDN[: a.rows]:
+        yield gdn_row(lib, a, f"gdn {hq}/{hv} {len(lengths)}x{lengths[0]}", hq, hv, lengths)
+
+
+def mix_rows(lib, a):
+    rows = [(hq, hv, name, lengths) for hq, hv in ((16, 32), (4, 8), (16, 64)) for name, lengths in mixes().items()]
+    for hq, hv, name, lengths in rows[: a.rows]:
+        yield gdn_row(lib, a, f"gdn {hq}/{hv} {name}", hq, hv, lengths)
+
+
+def gdn_row(lib, a, name, hq, hv, lengths):
+    """States are V first for all, as FlashInfer has them; ours also normalises q and k."""
     fla = optional("fla.ops.gated_delta_rule", a.peers)
     qla, fi = optional("flash_qla", a.peers), optional("flashinfer.gdn_prefill", a.peers)
-    for hq, hv, lengths in GDN[: a.rows]:
-        T, N, D = sum(lengths), len(lengths), 128
-        q, k = (F.normalize(torch.randn(1, T, hq, D, device=dev), dim=-1).bfloat16() for _ in range(2))
-        v = torch.randn(1, T, hv, D, device=dev).bfloat16()
-        g = F.logsigmoid(torch.randn(1, T, hv, device=dev)) / 16
-        beta = torch.randn(1, T, hv, device=dev).sigmoid()
-        h0 = torch.randn(N, hv, D, D, device=dev)
-        cu = torch.tensor([0] + torch.tensor(lengths).cumsum(0).tolist(), device=dev)
-        cu32 = cu.int()
-        o, ht = torch.full_like(v, math.nan), torch.full_like(h0, math.nan)
-        name = f"gdn {hq}/{hv} {N}x{lengths[0]}"
-        call = lib.gdn(q, k, v, g, beta, o, cu_seqlens=cu32, initial_state=h0, final_state=ht)
-        call()
-        torch.cuda.synchronize()
-        for h, n in ((0, 0), (hv - 1, N - 1)):
-            x = slice(cu[n].item(), cu[n + 1].item())
-            want = recurrence(q[0, x, h * hq // hv], k[0, x, h * hq // hv], v[0, x, h], g[0, x, h], beta[0, x, h], h0[n, h])
-            errors = checked(o[0, x, h], ht[n, h], want, f"{name} head {h}")
-        calls = {"tilekern": call}
-        if fla:
-            calls["fla"] = lambda: fla.chunk_gated_delta_rule(q, k, v, g, beta, initial_state=h0, output_final_state=True, cu_seqlens=cu)
-        if qla:
-            calls["flash_qla"] = lambda: qla.chunk_gated_delta_rule(q, k, v, g, beta, initial_state=h0, output_final_state=True, cu_seqlens=cu32)
-        if fi:
-            al, st, oo = g[0].exp(), torch.empty_like(h0), torch.empty_like(v[0])
-            calls["flashinfer"] = lambda: fi.chunk_gated_delta_rule(q[0], k[0], v[0], g=al, beta=beta[0], initial_state=h0,
-                                                                    output_final_state=True, cu_seqlens=cu, output=oo, output_state=st)
-        heads = T * hv
-        yield name, errors, medians(calls, a.rep), 163840 * heads, (512 * hq / hv + 520) * heads
+    T, N, D = sum(lengths), len(lengths), 128
+    q, k = (F.normalize(torch.randn(1, T, hq, D, device=dev), dim=-1).bfloat16() for _ in range(2))
+    v = torch.randn(1, T, hv, D, device=dev).bfloat16()
+    g = F.logsigmoid(torch.randn(1, T, hv, device=dev)) / 16
+    beta = torch.randn(1, T, hv, device=dev).sigmoid()
+    h0 = torch.randn(N, hv, D, D, device=dev)
+    cu = torch.tensor([0] + torch.tensor(lengths).cumsum(0).tolist(), device=dev)
+    cu32 = cu.int()
+    o, ht = torch.full_like(v, math.nan), torch.full_like(h0, math.nan)
+    call = lib.gdn(q, k, v, g, beta, o, cu_seqlens=cu32, initial_state=h0, final_state=ht, options=tilekern.L2NORM, v_first=True)
+    call()
+    torch.cuda.synchronize()
+    for h, n in ((0, 0), (hv - 1, N - 1)):
+        x = slice(cu[n].item(), cu[n + 1].item())
+        want = recurrence(q[0, x, h * hq // hv], k[0, x, h * hq // hv], v[0, x, h], g[0, x, h], beta[0, x, h], h0[n, h].T)
+        errors = checked(o[0, x, h], ht[n, h].T, want, f"{name} head {h}")
+    calls = {"tilekern": call}
+    if fla:
+        calls["fla"] = lambda: fla.chunk_gated_delta_rule(q, k, v, g, beta, initial_state=h0, output_final_state=True, cu_seqlens=cu)
+    if qla:
+        calls["flash_qla"] = lambda: qla.chunk_gated_delta_rule(q, k, v, g, beta, initial_state=h0, output_final_state=True, cu_seqlens=cu32)
+    if fi:
+        al, st, oo = g[0].exp(), torch.empty_like(h0), torch.empty_like(v[0])
+        calls["flashinfer"] = lambda: fi.chunk_gated_delta_rule(q[0], k[0], v[0], g=al, beta=beta[0], initial_state=h0,
+                                                                output_final_state=True, cu_seqlens=cu, output=oo, output_state=st)
+    heads = T * hv
+    return name, errors, medians(calls, a.rep), 163840 * heads, (512 * hq / hv + 520) * heads + 131072 * N * hv
 
 
 def kda_rows(lib, a):
@@ -180,7 +206,7 @@ def main():
     torch.manual_seed(0)
     lib, table = tilekern.Library(), []
     for what in a.what:
-        for name, errors, row, flop, bytes_ in {"gdn": gdn_rows, "kda": kda_rows}[what](lib, a):
+        for name, errors, row, flop, bytes_ in {"gdn": gdn_rows, "mixes": mix_rows, "kda": kda_rows}[what](lib, a):
             ms = row["tilekern"][0]
             others = {n: t for n, (t, _) in row.items() if n != "tilekern" and t == t}
             best = min(others.values(), default=math.nan)

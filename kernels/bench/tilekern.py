@@ -94,8 +94,8 @@ class Library:
         return run
 
     def gdn(self, q, k, v, g, beta, o, cu_seqlens=None, initial_state=None, final_state=None, options=0, split=0, a_log=None, dt_bias=None,
-            scale=0.0):
-        p = params(GdnParams, q, v, g, beta, options=options, split=split, scale=scale, q=pointer(q), k=pointer(k), v=pointer(v), g=pointer(g),
+            scale=0.0, v_first=False):
+        p = params(GdnParams, q, v, g, beta, options=options, state_v_first=int(v_first), split=split, scale=scale, q=pointer(q), k=pointer(k), v=pointer(v), g=pointer(g),
                    beta=pointer(beta), a_log=pointer(a_log), dt_bias=pointer(dt_bias), cu_seqlens=pointer(cu_seqlens),
                    initial_state=pointer(initial_state), o=pointer(o), final_state=pointer(final_state))
         if cu_seqlens is not None:

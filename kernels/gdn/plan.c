@@ -4,7 +4,7 @@
 
 #include "../launch/states.h"
 
-enum { SHORT = 1024 /* tokens of a sequence, on average, up to which forward.tile is ahead */, FORWARD_C = 32 /* its chunks */ };
+enum { SHORT = 1536 /* tokens of a sequence, on average, up to which forward.tile is ahead */, FORWARD_C = 32 /* its chunks */ };
 enum { MAX_GROUP = 4 /* chunk.tile's GP */, CHUNK_PER_SM = 5 /* chunk.tile's OCC */ };
 
 /* In chunks; measured on an H200. */
