@@ -95,6 +95,7 @@ static void launch_call(void *p) { CHECK_GDN(tilekern_gdn_launch(((Forward *)p)-
 static void time_gdn(Bench *b)
 {
 	enum { T = 256, N = 4, H = 16, HV = 32, D = 128 };
+	static const unsigned char zeros[1 << 20];
 	static const int32_t offsets[N + 1] = { 0, 64, 128, 192, 256 }, slots[N] = { 2, 0, 3, 1 };
 	Forward f;
 	tilekern_gdn_params *p = &f.p;
@@ -106,14 +107,14 @@ static void time_gdn(Bench *b)
 	p->qk_heads = H;
 	p->value_heads = HV;
 	p->options = TILEKERN_L2NORM;
-	p->q = bench_periodic(b, "\0", 1, qkv);
+	p->q = bench_periodic(b, zeros, sizeof zeros, qkv);
 	p->k = p->q + (tilert_ptr)H * D * 2;
 	p->v = p->k + (tilert_ptr)H * D * 2;
 	p->q_strides = p->k_strides = p->v_strides = (tilekern_strides){ 0, (2 * H + HV) * D, D };
-	p->g = bench_periodic(b, "\0", 1, (size_t)T * HV * 4);
-	p->beta = bench_periodic(b, "\0", 1, (size_t)T * HV * 4);
+	p->g = bench_periodic(b, zeros, sizeof zeros, (size_t)T * HV * 4);
+	p->beta = bench_periodic(b, zeros, sizeof zeros, (size_t)T * HV * 4);
 	p->o = bench_poisoned(b, (size_t)T * HV * D * 2);
-	p->initial_state = p->final_state = bench_periodic(b, "\0", 1, state);
+	p->initial_state = p->final_state = bench_periodic(b, zeros, sizeof zeros, state);
 	p->cu_seqlens = bench_periodic(b, offsets, sizeof offsets, sizeof offsets);
 	p->state_indices = bench_periodic(b, slots, sizeof slots, sizeof slots);
 	CHECK_GDN(tilekern_gdn_workspace_bytes(f.gdn, p, &p->workspace_bytes));
