@@ -42,8 +42,10 @@ def mixes():
             "7239+953x1": [7239] + [1] * 953, "2050x16": [16] * 2050, "lognormal": [n for n in documents if n]}
 
 
-# sequences, tokens, heads
-KDA = [(1, 8192, 96), (8, 1024, 96), (1, 8192, 64), (1, 1024, 64), (8, 4096, 32), (1, 32768, 8)]
+# sequences, tokens, heads, K = V; each with strong gates, -5 sigmoid(N), and mild ones, -5 sigmoid(N - 6)
+KDA = ([(1, 8192, 96, 128), (8, 1024, 96, 128), (1, 8192, 64, 128), (8, 1024, 64, 128), (1, 1024, 64, 128), (2, 8192, 64, 128), (8, 4096, 32, 128),
+        (4, 8192, 32, 128), (16, 4096, 16, 64), (8, 8192, 16, 64)]
+       + [(B, T, H, 128) for H in (8, 12, 16, 32) for B, T in ((1, 2048), (1, 8192), (1, 32768), (8, 1024))])
 
 
 def say(*words):
@@ -170,29 +172,49 @@ def gdn_row(lib, a, name, hq, hv, lengths):
     return name, errors, medians(calls, a.rep), 163840 * heads, (512 * hq / hv + 520) * heads + 131072 * N * hv
 
 
+def kda_inputs(B, T, H, D, shift):
+    """The operator's inputs - q, k of any norm, raw gate, logit of beta - and the kernel's, which the recurrence has, too."""
+    raw = [torch.randn(B, T, H, D, device=dev).bfloat16() for _ in range(4)]
+    raw[3] = (raw[3].float() - shift).bfloat16()
+    logit = torch.randn(B, T, H, device=dev)
+    q, k = (F.normalize(x.float(), dim=-1, eps=1e-3).bfloat16() for x in raw[:2])
+    return raw, logit, (q, k, raw[2], (-5 * torch.sigmoid(raw[3].float())).bfloat16(), logit.sigmoid())
+
+
+def kda_checked(o, ht, x, b, h, name):
+    """Head h of sequence b: all of it, or its first 4096 tokens."""
+    n = min(o.shape[1], 4096)
+    want, state = recurrence(*(t[b, :n, h] for t in x), None)
+    return checked(o[b, :n, h], ht[b, h] if n == o.shape[1] else state, (want, state), f"{name} head {h}")
+
+
 def kda_rows(lib, a):
     fla, dnn = optional("fla.ops.kda", a.peers), optional("cudnn.linear_attention.ops", a.peers)
-    for B, T, H in KDA[: a.rows]:
-        D = 128
-        q, k = (F.normalize(torch.randn(B, T, H, D, device=dev), dim=-1).bfloat16() for _ in range(2))
-        v = torch.randn(B, T, H, D, device=dev).bfloat16()
-        g = (-5 * torch.sigmoid(torch.randn(B, T, H, D, device=dev) - 3)).bfloat16()
-        beta = torch.randn(B, T, H, device=dev).sigmoid()
+    for (B, T, H, D), (gates, shift) in [(row, g) for row in KDA[: a.rows] for g in (("strong", 0.0), ("mild", 6.0))]:
+        (rq, rk, v, rg), logit, x = kda_inputs(B, T, H, D, shift)
+        q, k, _, g, beta = x
         o, ht = torch.full_like(v, math.nan), torch.full((B, H, D, D), math.nan, device=dev)
-        name = f"kda {B}x{T} H{H}"
-        call = lib.kda(q, k, v, g, beta, o, final_state=ht)
-        call()
-        torch.cuda.synchronize()
-        for b, h in ((0, 0), (B - 1, H - 1)):
-            errors = checked(o[b, :, h], ht[b, h], recurrence(q[b, :, h], k[b, :, h], v[b, :, h], g[b, :, h], beta[b, :, h], None), f"{name} head {h}")
-        calls = {"tilekern": call}
+        zeros = torch.zeros(H, device=dev), torch.zeros(H, D, device=dev)
+        ours = {"kernel": lib.kda(q, k, v, g, beta, o, final_state=ht),
+                "operator": lib.kda(rq, rk, v, rg, logit, o, final_state=ht, a_log=zeros[0], dt_bias=zeros[1],
+                                    options=tilekern.L2NORM | tilekern.RAW_GATE | tilekern.BOUNDED_GATE | tilekern.SIGMOID_BETA)}
+        theirs = {"kernel": {}, "operator": {}}
         if fla:
-            calls["fla"] = lambda: fla.chunk_kda(q=q, k=k, v=v, g=g, beta=beta, output_final_state=True, safe_gate=True, lower_bound=-5.0)
-        if dnn:
-            flat = [x.reshape(-1, *x.shape[2:]) for x in (q, k, v, g.float(), beta)]
+            theirs["kernel"]["fla"] = lambda: fla.chunk_kda(q=q, k=k, v=v, g=g, beta=beta, output_final_state=True, safe_gate=True, lower_bound=-5.0)
+            theirs["operator"]["fla"] = lambda: fla.chunk_kda(
+                q=rq, k=rk, v=v, g=rg, beta=logit, A_log=zeros[0], dt_bias=zeros[1].flatten(), output_final_state=True, use_qk_l2norm_in_kernel=True,
+                use_gate_in_kernel=True, use_beta_sigmoid_in_kernel=True, safe_gate=True, lower_bound=-5.0)
+        if dnn and D == 128:
+            flat = [t.reshape(-1, *t.shape[2:]) for t in (q, k, v, g.float(), beta)]
             cu = torch.arange(0, B + 1, device=dev, dtype=torch.int32) * T
-            calls["cudnn"] = lambda: dnn.kimi_delta_attention(*flat, cu, output_final_state=True, plan_name="kda_hopper_cuda", scale=D**-0.5)
-        yield name, errors, medians(calls, a.rep), 163840 * B * T * H, 1282 * B * T * H
+            theirs["kernel"]["cudnn"] = lambda: dnn.kimi_delta_attention(*flat, cu, output_final_state=True, plan_name="kda_hopper_cuda", scale=D**-0.5)
+        for what, call in ours.items():
+            name = f"kda {what} {B}x{T} H{H} K{D} {gates}"
+            o.fill_(math.nan)
+            call()
+            torch.cuda.synchronize()
+            errors = kda_checked(o, ht, x, B - 1, H - 1, name)
+            yield name, errors, medians({"tilekern": call, **theirs[what]}, a.rep), 10 * D * D * B * T * H, (10 * D + 2) * B * T * H
 
 
 def main():
