@@ -19,6 +19,8 @@ static const Variant variants[] = {
 #undef VARIANT
 };
 
+static int type(tilert_dtype t) { return t == TILERT_F32 ? f32 : t == TILERT_F16 ? f16 : bf16; }
+
 /* ---- Checks --------------------------------------------------------------------------------------------------- */
 
 static States states(const tilekern_kda_params *p) { return STATES_OF(p); }
@@ -41,32 +43,15 @@ static tilert_status extents(const char *who, const void *params)
 	const tilekern_kda_params *p = params;
 	const CheckExtent extents[] = {
 		{ "qk_heads", p->qk_heads, p->value_heads > 0, INT32_MAX }, { "value_heads", p->value_heads, 0, INT32_MAX },
-		{ "key_dim", p->key_dim, 8, MAX_KEYS }, { "value_dim", p->value_dim, 8, MAX_VALUES },
+		{ "key_dim", p->key_dim, 1, MAX_KEYS }, { "value_dim", p->value_dim, 1, MAX_VALUES },
 	};
 	tilert_status s = check_extents(who, extents, sizeof extents / sizeof extents[0]);
 	if (s != TILERT_OK)
 		return s;
-	if (p->key_dim % 8 != 0 || p->value_dim % 8 != 0)
-		return launch_fail(TILERT_EINVAL, "%s: key_dim x value_dim is %lld x %lld, not multiples of 8", who, (long long)p->key_dim,
-			(long long)p->value_dim);
 	if (p->value_heads > 0 && p->value_heads % p->qk_heads != 0)
 		return launch_fail(TILERT_EINVAL, "%s: value_heads is %lld, not a multiple of qk_heads, %lld", who, (long long)p->value_heads,
 			(long long)p->qk_heads);
 	return sequences_check(who, SEQUENCES_OF(p), p->value_heads, (p->value_dim + BLOCK - 1) / BLOCK);
-}
-
-/* Fields of the common interface that the kernel does not read. */
-static tilert_status check_served(const char *who, const tilekern_kda_params *p)
-{
-	const struct { const char *name; bool given; } unserved[] = {
-		{ "state_indices", p->state_indices != 0 }, { "output_indices", p->output_indices != 0 }, { "has_initial_state", p->has_initial_state != 0 },
-		{ "checkpoint_state", p->checkpoint_state != 0 },
-	};
-	for (size_t i = 0; i < sizeof unserved / sizeof unserved[0]; i++) {
-		if (unserved[i].given)
-			return launch_fail(TILERT_EINVAL, "%s: %s is given, which KDA does not serve yet", who, unserved[i].name);
-	}
-	return TILERT_OK;
 }
 
 static tilert_status check_options(const char *who, const tilekern_kda_params *p)
@@ -110,10 +95,10 @@ static tilert_status check_regions(const char *who, const tilekern_kda_params *p
 	enum { OWN = 4 };
 	Rows rows[ROWS];
 	const States st = states(p);
-	const int64_t heads = p->value_heads * 4;
+	const int64_t hv = p->value_heads;
 	Region r[OWN + ROWS + STATES_REGIONS] = {
-		{ "workspace", p->workspace, p->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true }, { "a_log", p->a_log, heads, 0, 0, false },
-		{ "dt_bias", p->dt_bias, heads * p->key_dim, 0, 0, false }, sequences_region(SEQUENCES_OF(p)),
+		{ "workspace", p->workspace, p->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true }, { "a_log", p->a_log, hv * (int64_t)tilert_dtype_size(p->a_log_dtype), 0, 0, false },
+		{ "dt_bias", p->dt_bias, hv * p->key_dim * (int64_t)tilert_dtype_size(p->dt_bias_dtype), 0, 0, false }, sequences_region(SEQUENCES_OF(p)),
 	};
 	list_rows(p, rows);
 	for (int i = 0; i < ROWS; i++)
@@ -127,8 +112,9 @@ static tilert_status check_addresses(const char *who, const tilekern_kda_params 
 	const bool tokens = p->tokens > 0;
 	const CheckPointer pointers[] = {
 		{ "q", p->q, 16, tokens }, { "k", p->k, 16, tokens }, { "v", p->v, 16, tokens }, { "g", p->g, 16, tokens },
-		{ "beta", p->beta, (unsigned)tilert_dtype_size(p->beta_dtype), tokens }, { "o", p->o, 16, tokens }, { "a_log", p->a_log, 4, false },
-		{ "dt_bias", p->dt_bias, 4, false }, { "workspace", p->workspace, 256, false }, sequences_pointer(SEQUENCES_OF(p)),
+		{ "beta", p->beta, (unsigned)tilert_dtype_size(p->beta_dtype), tokens }, { "o", p->o, 16, tokens },
+		{ "a_log", p->a_log, (unsigned)tilert_dtype_size(p->a_log_dtype), false }, { "dt_bias", p->dt_bias, (unsigned)tilert_dtype_size(p->dt_bias_dtype), false },
+		{ "workspace", p->workspace, 256, false }, sequences_pointer(SEQUENCES_OF(p)),
 	};
 	return check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
 }
@@ -139,10 +125,10 @@ static tilert_status check(const char *who, const void *params)
 	const tilekern_kda_params *p = params;
 	const States st = states(p);
 	const CheckDtype dtypes[] = {
-		{ "dtype", p->dtype, 2, { TILERT_BF16, TILERT_F16 } }, { "gate_dtype", p->gate_dtype, 2, { TILERT_F32, p->dtype } },
-		{ "beta_dtype", p->beta_dtype, 2, { TILERT_F32, p->dtype } }, { "a_log_dtype", p->a_log_dtype, 1, { TILERT_F32 } },
-		{ "dt_bias_dtype", p->dt_bias_dtype, 1, { TILERT_F32 } }, { "state_dtype", p->state_dtype, 2, { TILERT_F32, TILERT_BF16 } },
-		sequences_dtype(SEQUENCES_OF(p)),
+		{ "dtype", p->dtype, 2, { TILERT_BF16, TILERT_F16 } }, sequences_dtype(SEQUENCES_OF(p)),
+		{ "gate_dtype", p->gate_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } }, { "beta_dtype", p->beta_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } },
+		{ "a_log_dtype", p->a_log_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } },
+		{ "dt_bias_dtype", p->dt_bias_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } },
 	};
 	Rows rows[ROWS];
 	list_rows(p, rows);
@@ -152,8 +138,6 @@ static tilert_status check(const char *who, const void *params)
 	if (s != TILERT_OK || idle(p))
 		return s;
 	s = check_addresses(who, p);
-	if (s == TILERT_OK)
-		s = check_served(who, p);
 	if (s == TILERT_OK)
 		s = states_check(who, &st);
 	if (s == TILERT_OK)
@@ -175,9 +159,9 @@ static Args all_arguments(const tilekern_kda_params *p)
 	args_rows(&a, &rows[V], "v", "v0");
 	args_rows(&a, &rows[O], "o", "o0");
 	args_rows(&a, &rows[G], "g", "g0");
-	args_rows(&a, &rows[BETA], p->beta_dtype == TILERT_F32 ? "beta" : "beta16", "b0");
-	args_tensor(&a, "a_log", p->a_log, TILERT_F32, 1, bias, NULL);
-	args_tensor(&a, "dt_bias", p->dt_bias, TILERT_F32, 2, bias, NULL);
+	args_rows(&a, &rows[BETA], ARGS_TYPED(p->beta_dtype, "beta"), "b0");
+	args_tensor(&a, ARGS_TYPED(p->a_log_dtype, "a_log"), p->a_log, p->a_log_dtype, 1, bias, NULL);
+	args_tensor(&a, ARGS_TYPED(p->dt_bias_dtype, "dt_bias"), p->dt_bias, p->dt_bias_dtype, 2, bias, NULL);
 	sequences_arguments(&a, SEQUENCES_OF(p));
 	states_arguments(&a, &st, 0);
 	args_integer(&a, "options", p->options);
@@ -195,7 +179,7 @@ static tilert_status queue(Queue *q, const void *params, int sm_count)
 		return states_only(q, &st);
 	}
 	const Args a = all_arguments(p);
-	return queue_kernel(q, (int[AXES]){ forward, p->dtype == TILERT_F16 ? f16 : bf16, MAX_KEYS, p->gate_dtype == TILERT_F32 ? f32 : same }, &a);
+	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), MAX_KEYS, type(p->gate_dtype) }, &a);
 }
 
 static void init(void *p) { tilekern_kda_params_init(p); }

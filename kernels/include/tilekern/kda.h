@@ -35,8 +35,7 @@ typedef struct tilekern_kda tilekern_kda;
  * Gates may be any finite numbers up to 0.  Products within a chunk are fp16: k, v - S^T k, u and scale q.k must stay below 65504, and v
  * should not be much below 1e-4 (kernels/kda/README.md, Domain).  Without L2NORM keys should have norms of at most 1.
  *
- * Sequences are not cut: every split is SPLIT_OFF.  Not served yet, and refused by name: gates and beta of other types than f32 and dtype, a_log and dt_bias
- * of other types than f32, f16 states, dims that are no multiples of 8, indices, has_initial_state, checkpoints.
+ * Sequences are not cut: every split is SPLIT_OFF.
  */
 typedef struct tilekern_kda_params {
 	size_t size;                         /**< of this struct; set by tilekern_kda_params_init */

@@ -157,6 +157,67 @@ static void run_continued(const void *row)
 	kda_run_free(r);
 }
 
+/* The final states of the first tokens of sequence n, alone. */
+static float *final_after(KdaRun *r, int64_t n, int64_t tokens)
+{
+	const tilekern_kda_params whole = r->p;
+	int64_t first = r->offsets[n], width = r->row.value_heads * r->row.value_dim, state = kda_run_state(r);
+	r->p.cu_seqlens = r->p.checkpoint_state = r->p.checkpoint_offsets = r->p.checkpoint_starts = 0;
+	r->p.checkpoint_every = 0;
+	r->p.tokens = tokens;
+	r->p.q += (tilert_ptr)(first * r->row.qk_heads * r->row.key_dim * 2);
+	r->p.k += (tilert_ptr)(first * r->row.qk_heads * r->row.key_dim * 2);
+	r->p.v += (tilert_ptr)(first * width * 2);
+	r->p.o += (tilert_ptr)(first * width * 2);
+	r->p.g += (tilert_ptr)(first * r->row.value_heads * r->row.key_dim * 4);
+	r->p.beta += (tilert_ptr)(first * r->row.value_heads * 4);
+	r->p.initial_state += (tilert_ptr)(n * state * 4);
+	kda_run_forward(r);
+	r->p = whole;
+	float *all = buffer_take(r->ht), *out = memory((size_t)state * sizeof *out);
+	memcpy(out, all, (size_t)state * sizeof *out);
+	free(all);
+	return out;
+}
+
+/* Each row of the checkpoints has the bits of a call that ends there; others are not written. */
+static void check_checkpoints(KdaRun *r, const int *ends, int64_t rows, const int *sequence, Buffer states)
+{
+	int64_t state = kda_run_state(r);
+	kda_run_forward(r);
+	float *got = buffer_take(states);
+	for (int64_t i = 0; i < rows; i++) {
+		float *want = ends[i] > 0 ? final_after(r, sequence[i], ends[i]) : NULL;
+		for (int64_t e = 0; e < state; e++) {
+			if (want ? got[i * state + e] != want[e] : !isnan(got[i * state + e]))
+				fail_msg("checkpoint %d, element %d: %g, not %g", (int)i, (int)e, (double)got[i * state + e], want ? (double)want[e] : (double)NAN);
+		}
+		free(want);
+	}
+	free(got);
+}
+
+static void run_checkpoints(const void *row)
+{
+	static const int offsets[] = { 128, 64, 0, 192, 100 }, all[] = { 0, 1, 2, 3, 4 }, starts[] = { 0, 3, 4, 4, 6, 8 };
+	static const int ends[] = { 128, 64, 0, 0, 0 }, every[] = { 64, 128, 192, 64, 64, 128, 64, 128 }, of[] = { 0, 0, 0, 1, 3, 3, 4, 4 };
+	KdaRun *r = kda_run_make(row);
+	Buffer states = buffer_poisoned((size_t)(8 * kda_run_state(r)) * 4), stops = buffer_of(offsets, sizeof offsets), rows = buffer_of(starts, sizeof starts);
+	r->p.checkpoint_state = states.p;
+	r->p.checkpoint_slots = 8;
+	r->p.checkpoint_offsets = stops.p; /* 192 is beyond its sequence, 100 no multiple of 64 */
+	check_checkpoints(r, ends, 5, all, states);
+	buffer_poison(states);
+	r->p.checkpoint_offsets = 0;
+	r->p.checkpoint_starts = rows.p;
+	r->p.checkpoint_every = 64;
+	check_checkpoints(r, every, 8, of, states);
+	buffer_free(states);
+	buffer_free(stops);
+	buffer_free(rows);
+	kda_run_free(r);
+}
+
 /* Calls without sequences or heads succeed and write nothing. */
 static void run_nothing(const void *row)
 {
@@ -199,13 +260,18 @@ static void run_refusals(const void *row)
 	REFUSED(p.tokens = -3, "tokens", "-3");
 	REFUSED(p.batch = -1, "batch", "-1");
 	REFUSED(p.value_heads = 3, "value_heads", "3", "qk_heads", "2");
-	REFUSED(p.key_dim = 12, "key_dim", "12", "8");
+	REFUSED(p.key_dim = 60, "q", "60", "8");
 	REFUSED(p.key_dim = 136, "key_dim", "136", "128");
 	REFUSED(p.value_dim = 264, "value_dim", "264", "256");
 	REFUSED(p.dtype = TILERT_F32, "dtype", "f32");
-	REFUSED(p.gate_dtype = TILERT_F16, "gate_dtype", "f16");
-	REFUSED(p.beta_dtype = TILERT_F16, "beta_dtype", "f16");
-	REFUSED(p.state_dtype = TILERT_F16, "state_dtype", "f16");
+	REFUSED(p.gate_dtype = TILERT_I32, "gate_dtype", "i32");
+	REFUSED(p.beta_dtype = TILERT_I32, "beta_dtype", "i32");
+	REFUSED(p.a_log_dtype = TILERT_I32, "a_log_dtype", "i32");
+	REFUSED(p.dt_bias_dtype = TILERT_I32, "dt_bias_dtype", "i32");
+	REFUSED(p.state_dtype = TILERT_I32, "state_dtype", "i32");
+	REFUSED(p.state_stride = 8, "state_stride", "8");
+	REFUSED(p.state_indices = r->a_log.p, "state_slots", "0");
+	REFUSED(p.checkpoint_every = 64, "checkpoint_every", "checkpoint_state");
 	REFUSED((p.cu_seqlens = r->a_log.p, p.batch = 1, p.sequences = 1, p.seqlens_dtype = TILERT_F32), "seqlens_dtype", "f32");
 	REFUSED((p.cu_seqlens = r->a_log.p, p.sequences = 1), "batch", "2", "cu_seqlens");
 	REFUSED(p.options = 64, "options", "0x40");
@@ -235,7 +301,7 @@ static void run_refusals(const void *row)
 
 /* ---- tables ---- */
 
-static const int none[] = { 0, -1 }, empty_ones[] = { 0, 0, 0, -1 }, all_lengths[] = { 0, 1, 31, 32, 33, 64, 100, 0, 2, -1 }, pair[] = { 70, 33, -1 };
+static const int none[] = { 0, -1 }, empty_ones[] = { 0, 0, 0, -1 }, all_lengths[] = { 0, 1, 31, 32, 33, 64, 100, 0, 2, -1 }, pair[] = { 70, 33, -1 }, checked_lengths[] = { 200, 64, 33, 130, 128, -1 };
 static int tiny[401]; /* 0 .. 3 tokens each */
 
 static const KdaRow rows[] = {
@@ -284,6 +350,16 @@ static const KdaRow rows[] = {
 	{ .name = "strides", .batch = 2, .tokens = 70, .qk_heads = 2, .value_heads = 4, .states = KDA_BOTH, .strided = true },
 	{ .name = "strides_fp16_d64", .batch = 2, .tokens = 45, .value_heads = 3, .key_dim = 64, .value_dim = 64, .fp16 = true, .gate16 = true, .beta16 = true,
 		.states = KDA_BOTH, .state_bf16 = true, .strided = true },
+	{ .name = "pool", .lengths = all_lengths, .value_heads = 2, .states = KDA_BOTH, .pool = true },
+	{ .name = "pool_bf16_v_first", .lengths = all_lengths, .spare = 3, .states = KDA_BOTH, .pool = true, .indices_i64 = true, .state_bf16 = true,
+		.state_v_first = true, .strided = true },
+	{ .name = "pool_fp16_rows", .batch = 4, .tokens = 40, .value_heads = 2, .key_dim = 72, .value_dim = 136, .states = KDA_BOTH, .pool = true,
+		.state_fp16 = true, .overall = 0.006 },
+	{ .name = "pool_without_tokens", .batch = 4, .states = KDA_BOTH, .pool = true },
+	{ .name = "fp16_states", .tokens = 70, .states = KDA_BOTH, .state_fp16 = true, .state_v_first = true },
+	{ .name = "types_crossed", .tokens = 70, .value_heads = 2, .gate16 = true, .beta16 = true, .crossed = true, .options = RAW | SIGMOID, .states = KDA_FINAL },
+	{ .name = "types_crossed_fp16", .tokens = 70, .fp16 = true, .gate16 = true, .beta16 = true, .crossed = true, .options = BOUND, .states = KDA_FINAL },
+	{ .name = "k60_v20_strided", .tokens = 70, .key_dim = 60, .value_dim = 20, .states = KDA_BOTH, .strided = true },
 	{ .name = "scale", .tokens = 65, .scale = 2.5f },
 	{ .name = "scale_negative", .tokens = 65, .value_heads = 2, .fp16 = true, .scale = -0.7f },
 	{ .name = "no_tokens", .batch = 2, .value_heads = 3, .states = KDA_BOTH },
@@ -391,6 +467,7 @@ size_t kda_cases(NumericCase *out)
 		{ "sequences_alone", run_alone, { .lengths = all_lengths, .spare = 30, .value_heads = 2, .states = KDA_BOTH, .seed = 7 } },
 		{ "sequences_alone_any_gate", run_alone, { .lengths = pair, .gate = KDA_ANY, .states = KDA_BOTH, .seed = 8 } },
 		{ "continues_from_a_state", run_continued, { .tokens = 150, .value_heads = 2, .states = KDA_FINAL, .seed = 9 } },
+		{ "checkpoints", run_checkpoints, { .lengths = checked_lengths, .value_heads = 2, .states = KDA_BOTH, .seed = 10 } },
 		{ "nothing_to_do", run_nothing, { .batch = 2, .tokens = 3, .states = KDA_BOTH } },
 		{ "random_arguments", run_random, { .states = KDA_NO_STATES } },
 		{ "refuses_wrong_arguments", run_refusals, { .batch = 2, .tokens = 3, .qk_heads = 2, .states = KDA_BOTH } },

@@ -39,7 +39,7 @@ static KdaTensor tensor(const KdaRow *row, int64_t heads, int64_t width, tilert_
 	KdaTensor t = { .batch = row->batch, .tokens = row->tokens, .heads = heads, .width = width, .dtype = dtype };
 	/* As a slice of something larger: what lies between has multiples of 8 elements where TMA reads. */
 	int64_t unit = width == 1 ? 1 : 8, gap = row->strided ? unit : 0;
-	t.strides.head = width + gap;
+	t.strides.head = (row->strided ? (width + unit - 1) / unit * unit : width) + gap;
 	t.strides.token = heads * t.strides.head + 3 * gap;
 	t.strides.batch = t.tokens * t.strides.token + 5 * gap;
 	t.first = width == 1 ? gap : 2 * gap; /* one element: beta needs no more than its own alignment */
@@ -116,39 +116,89 @@ static int64_t state_index(const KdaRow *row, int64_t i)
 }
 
 /* Strided calls have states 16 bytes into their buffers: no kernel may count on more. */
-static int64_t state_shift(const KdaRow *row) { return !row->strided ? 0 : row->state_bf16 ? 8 : 4; }
-static tilert_dtype state_dtype(const KdaRow *row) { return row->state_bf16 ? TILERT_BF16 : TILERT_F32; }
+static tilert_dtype state_dtype(const KdaRow *row) { return row->state_bf16 ? TILERT_BF16 : row->state_fp16 ? TILERT_F16 : TILERT_F32; }
+static int64_t state_shift(const KdaRow *row) { return row->strided ? 16 / (int64_t)tilert_dtype_size(state_dtype(row)) : 0; }
+
+/* Of a pool: elements between its slots, how many these are, where a sequence's states are; -1: nowhere. */
+enum { NULL_SLOT = 0 };
+static int64_t pool_stride(const KdaRun *r) { return kda_run_state(r) + (r->row.pool ? 24 : 0); }
+static int64_t pool_slots(const KdaRun *r) { return r->row.pool ? 2 * r->sequences + 1 : r->sequences; }
+static int64_t slot_of(const KdaRun *r, int64_t n) { return !r->row.pool ? n : n == 0 ? -1 : 2 * r->sequences + 1 - n; }
+static bool begins(const KdaRun *r, int64_t n) { return slot_of(r, n) >= 0 && !(r->row.pool && n % 3 == 2); }
+
+static size_t pool_bytes(const KdaRun *r)
+{
+	return (size_t)(state_shift(&r->row) + pool_slots(r) * pool_stride(r)) * tilert_dtype_size(state_dtype(&r->row));
+}
+
+/* Where element i of all states is. */
+static int64_t pool_index(const KdaRun *r, int64_t i)
+{
+	int64_t one = kda_run_state(r);
+	return state_shift(&r->row) + slot_of(r, i / one) * pool_stride(r) + state_index(&r->row, i % one);
+}
+
+static void make_indices(KdaRun *r)
+{
+	int64_t *wide = memory((size_t)(r->sequences + 1) * sizeof *wide);
+	int32_t *narrow = memory((size_t)(r->sequences + 1) * sizeof *narrow);
+	unsigned char *has = memory((size_t)r->sequences + 1);
+	for (int64_t n = 0; n < r->sequences; n++) {
+		wide[n] = slot_of(r, n) < 0 ? NULL_SLOT : slot_of(r, n);
+		narrow[n] = (int32_t)wide[n];
+		has[n] = begins(r, n) ? 7 : 0;
+	}
+	has[0] = 1;
+	r->indices = r->row.indices_i64 ? buffer_of(wide, (size_t)r->sequences * 8) : buffer_of(narrow, (size_t)r->sequences * 4);
+	r->has = buffer_of(has, (size_t)r->sequences);
+	free(wide);
+	free(narrow);
+	free(has);
+}
 
 static void make_states(KdaRun *r, Random *random)
 {
-	int64_t n = r->sequences * kda_run_state(r), shift = state_shift(&r->row);
-	size_t bytes = (size_t)(n + shift) * tilert_dtype_size(state_dtype(&r->row));
-	void *laid = memory(bytes + 1);
+	const bool initial = r->row.states == KDA_INITIAL || r->row.states == KDA_BOTH;
+	int64_t n = r->sequences * kda_run_state(r);
+	void *laid = memory(pool_bytes(r) + 1);
 	r->initial = doubles(n);
-	memset(laid, 0xff, bytes);
-	for (int64_t i = 0; i < n; i++) {
-		int64_t at = shift + state_index(&r->row, i);
-		store(state_dtype(&r->row), laid, at, r->row.values * 0.2 * (double)random_normal(random));
-		r->initial[i] = load(state_dtype(&r->row), laid, at);
+	memset(r->initial, 0, (size_t)n * sizeof *r->initial);
+	memset(laid, 0xff, pool_bytes(r));
+	for (int64_t i = 0; i < n && initial; i++) {
+		double x = r->row.values * 0.2 * (double)random_normal(random);
+		if (!begins(r, i / kda_run_state(r)))
+			continue;
+		store(state_dtype(&r->row), laid, pool_index(r, i), x);
+		r->initial[i] = load(state_dtype(&r->row), laid, pool_index(r, i));
 	}
-	if (r->row.states == KDA_INITIAL || r->row.states == KDA_BOTH)
-		r->h0 = buffer_of(laid, bytes);
-	else
-		memset(r->initial, 0, (size_t)n * sizeof *r->initial);
-	if (r->row.states == KDA_FINAL || r->row.states == KDA_BOTH)
-		r->ht = buffer_poisoned(bytes);
+	if (initial)
+		r->h0 = buffer_of(laid, pool_bytes(r));
+	if (r->row.pool)
+		make_indices(r);
+	else if (r->row.states == KDA_FINAL || r->row.states == KDA_BOTH)
+		r->ht = buffer_poisoned(pool_bytes(r));
 	free(laid);
 }
 
+/* Zeros where a sequence has no slot; a pool's other slots must have their bytes still. */
 float *kda_run_final(KdaRun *r)
 {
 	if (!r->p.final_state)
 		return NULL;
-	int64_t n = r->sequences * kda_run_state(r);
-	void *laid = buffer_take(r->ht);
-	float *out = memory((size_t)n * sizeof *out + 1);
-	for (int64_t i = 0; i < n; i++)
-		out[i] = (float)load(r->p.state_dtype, laid, state_shift(&r->row) + state_index(&r->row, i));
+	int64_t n = r->sequences * kda_run_state(r), size = (int64_t)tilert_dtype_size(state_dtype(&r->row));
+	unsigned char *laid = buffer_take(r->row.pool ? r->h0 : r->ht);
+	float *out = calloc((size_t)n + 1, sizeof *out);
+	assert_non_null(out);
+	for (int64_t i = 0; i < n; i++) {
+		if (slot_of(r, i / kda_run_state(r)) < 0)
+			continue;
+		out[i] = (float)load(r->p.state_dtype, laid, pool_index(r, i));
+		memset(laid + pool_index(r, i) * size, 0xff, (size_t)size);
+	}
+	for (size_t i = 0; i < pool_bytes(r); i++) {
+		if (laid[i] != 0xff)
+			fail_msg("byte %zu of the states, which belongs to no sequence, was written", i);
+	}
 	free(laid);
 	return out;
 }
@@ -218,13 +268,15 @@ static void fill_values(const KdaRow *row, KdaRun *r, Random *random)
 	}
 }
 
-static double *fill_parameters(Buffer *b, int64_t n, Random *random)
+static double *fill_parameters(Buffer *b, tilert_dtype dtype, int64_t n, Random *random)
 {
-	float *x = memory((size_t)n * sizeof *x);
+	void *x = memory((size_t)n * sizeof(float));
 	double *out = doubles(n);
-	for (int64_t i = 0; i < n; i++)
-		out[i] = (double)(x[i] = 0.3f * random_normal(random));
-	*b = buffer_of(x, (size_t)n * sizeof *x);
+	for (int64_t i = 0; i < n; i++) {
+		store(dtype, x, i, 0.3 * (double)random_normal(random));
+		out[i] = load(dtype, x, i);
+	}
+	*b = buffer_of(x, (size_t)n * tilert_dtype_size(dtype));
 	free(x);
 	return out;
 }
@@ -274,8 +326,9 @@ static void make_tensors(KdaRun *r, Random *random)
 	r->k = tensor(row, row->qk_heads, row->key_dim, io);
 	r->v = tensor(row, row->value_heads, row->value_dim, io);
 	r->o = tensor(row, row->value_heads, row->value_dim, io);
-	r->g = tensor(row, row->value_heads, row->key_dim, row->gate16 ? io : TILERT_F32);
-	r->beta = tensor(row, row->value_heads, 1, row->beta16 ? io : TILERT_F32);
+	const tilert_dtype other = row->crossed == row->fp16 ? TILERT_BF16 : TILERT_F16;
+	r->g = tensor(row, row->value_heads, row->key_dim, row->gate16 ? other : TILERT_F32);
+	r->beta = tensor(row, row->value_heads, 1, row->beta16 ? other : TILERT_F32);
 	fill_vectors(&r->q, row->keys, false, random);
 	fill_vectors(&r->k, row->keys, true, random);
 	fill_gates(row, &r->g, random);
@@ -284,8 +337,8 @@ static void make_tensors(KdaRun *r, Random *random)
 	for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
 		kda_run_upload(r, inputs[i]);
 	r->o.buffer = buffer_poisoned(bytes_of(&r->o));
-	r->rate = fill_parameters(&r->a_log, row->value_heads, random);
-	r->bias = fill_parameters(&r->dt_bias, row->value_heads * row->key_dim, random);
+	r->rate = fill_parameters(&r->a_log, r->p.a_log_dtype, row->value_heads, random);
+	r->bias = fill_parameters(&r->dt_bias, r->p.dt_bias_dtype, row->value_heads * row->key_dim, random);
 }
 
 tilert_ptr kda_run_address(const KdaTensor *t) { return t->buffer.p + (tilert_ptr)((size_t)t->first * tilert_dtype_size(t->dtype)); }
@@ -305,7 +358,7 @@ static void fill_params(KdaRun *r)
 	p->dtype = r->q.dtype;
 	p->gate_dtype = r->g.dtype;
 	p->beta_dtype = r->beta.dtype;
-	p->state_dtype = state_dtype(row);
+	p->state_dtype = p->checkpoint_dtype = state_dtype(row);
 	p->seqlens_dtype = row->lengths_i64 ? TILERT_I64 : TILERT_I32;
 	p->state_v_first = row->state_v_first;
 	p->options = row->options;
@@ -322,7 +375,15 @@ static void fill_params(KdaRun *r)
 	p->dt_bias = row->options & TILEKERN_RAW_GATE && !row->without_dt_bias ? r->dt_bias.p : 0;
 	p->cu_seqlens = r->cu.p;
 	p->initial_state = r->h0.p ? r->h0.p + shift : 0;
-	p->final_state = r->ht.p ? r->ht.p + shift : 0;
+	p->final_state = r->row.pool ? p->initial_state : r->ht.p ? r->ht.p + shift : 0;
+	if (row->pool) {
+		p->state_indices = r->indices.p;
+		p->indices_dtype = row->indices_i64 ? TILERT_I64 : TILERT_I32;
+		p->null_slot = NULL_SLOT;
+		p->state_slots = pool_slots(r);
+		p->state_stride = pool_stride(r);
+		p->has_initial_state = r->has.p;
+	}
 	if (!row->strided)
 		return;
 	p->q_strides = r->q.strides;
@@ -341,6 +402,8 @@ KdaRun *kda_run_make(const KdaRow *row)
 	tilekern_kda_params_init(&r->p);
 	random_init(&random, row->seed);
 	fill_row(&r->row);
+	r->p.a_log_dtype = row->crossed ? TILERT_BF16 : TILERT_F32;
+	r->p.dt_bias_dtype = row->crossed ? TILERT_F16 : TILERT_F32;
 	make_offsets(r);
 	make_tensors(r, &random);
 	make_states(r, &random);
@@ -357,7 +420,7 @@ KdaRun *kda_run_make(const KdaRow *row)
 void kda_run_free(KdaRun *r)
 {
 	KdaTensor *const tensors[] = { &r->q, &r->k, &r->v, &r->g, &r->beta, &r->o };
-	const Buffer buffers[] = { r->a_log, r->dt_bias, r->cu, r->h0, r->ht, r->workspace };
+	const Buffer buffers[] = { r->a_log, r->dt_bias, r->cu, r->h0, r->ht, r->indices, r->has, r->workspace };
 	tilekern_kda_close(r->kda);
 	for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
 		buffer_free(tensors[i]->buffer);
@@ -423,6 +486,10 @@ void kda_run_check(KdaRun *r)
 	DeltaResult want = { .o = doubles(kda_run_outputs(r)), .state = doubles(n) };
 	float *o = kda_run_output(r), *final = kda_run_final(r);
 	assert_true(delta_run(&ref, &want));
+	for (int64_t i = 0; i < n; i++) {
+		if (slot_of(r, i / kda_run_state(r)) < 0)
+			want.state[i] = 0; /* not stored */
+	}
 	expect_accurate(r, "o", accuracy_of_packed(want.o, o, (AccuracyShape){ r->sequences, 0, row->value_heads, row->value_dim, CHUNK }, r->offsets));
 	if (final)
 		expect_accurate(r, "final state", accuracy_of_floats(want.state, final, (AccuracyShape){ r->sequences, 1, row->value_heads,

@@ -39,7 +39,9 @@ typedef struct KdaRow {
 	KdaGate gate;
 	KdaKey keys;
 	KdaStates states;
-	bool lengths_i64, fp16, gate16, beta16, state_bf16, state_v_first, strided, to_two, without_a_log, without_dt_bias;
+	bool lengths_i64, fp16, gate16, beta16, state_bf16, state_fp16, state_v_first, strided, to_two, without_a_log, without_dt_bias;
+	bool crossed;             /* 16-bit gates and beta are of the other type than q, k, v; a_log is bf16, dt_bias fp16 */
+	bool pool, indices_i64;   /* states in permuted slots of a pool, final ones in place; sequence 0 has none, every third starts from zeros */
 	unsigned options;
 	float scale, lower_bound; /* 0: the defaults */
 	double values;            /* the size of v and the states; 0: 1 */
@@ -63,7 +65,7 @@ typedef struct KdaRun {
 	tilekern_kda_params p;
 	int64_t sequences, *offsets; /* offsets: [sequences + 1] tokens of all rows */
 	KdaTensor q, k, v, g, beta, o;
-	Buffer a_log, dt_bias, cu, h0, ht, workspace;
+	Buffer a_log, dt_bias, cu, h0, ht, indices, has, workspace;
 	double *rate, *bias, *initial; /* of heads; of heads and channels; [sequences][heads][K][V] */
 } KdaRun;
 
