@@ -49,6 +49,7 @@ static float gate(Random *r, KdaGates kind)
 	case KDA_GATES_SLOW: return -0.02f * uniform(r);
 	case KDA_GATES_FAST: return -4 - uniform(r);
 	case KDA_GATES_BOUNDED: return -5 / (1 + expf(3 - random_normal(r)));
+	case KDA_GATES_RAW: return random_normal(r);
 	case KDA_GATES_ZERO: break;
 	}
 	return 0;

@@ -14,7 +14,8 @@ typedef enum KdaGates {
 	KDA_GATES_MIXED,  /* 0, -0.01, -1 or -5 at random per token and channel */
 	KDA_GATES_SLOW,   /* uniform in (-0.02, 0) */
 	KDA_GATES_FAST,   /* uniform in (-5, -4) */
-	KDA_GATES_BOUNDED /* -5 sigmoid(normal - 3): the lower-bounded gate */
+	KDA_GATES_BOUNDED, /* -5 sigmoid(normal - 3): the lower-bounded gate */
+	KDA_GATES_RAW     /* normal: what a call with a raw gate is given */
 } KdaGates;
 
 typedef enum KdaKeys {
