@@ -6,6 +6,7 @@
 
 #include "../launch/error.h"
 #include "../launch/states.h"
+#include "plan.h"
 #include "modules.h" /* generated: the modules as arrays */
 
 enum { MAX_KEYS = KDA_MAX_KEYS, MAX_VALUES = 256, BLOCK = 128 /* columns of V of an item */ };
@@ -27,9 +28,7 @@ static States states(const tilekern_kda_params *p) { return STATES_OF(p); }
 
 static size_t workspace(const void *p, int sm_count)
 {
-	(void)p;
-	(void)sm_count;
-	return 0;
+	return kda_plan(p, sm_count).bytes;
 }
 
 static bool idle(const void *params)
@@ -170,16 +169,31 @@ static Args all_arguments(const tilekern_kda_params *p)
 	return a;
 }
 
+/* Which shares of the call may begin within an item, after `warm` chunks; again: those that a shorter warm-up did not do for. */
+static tilert_status queue_fade(Queue *q, const tilekern_kda_params *p, const Args *call, int warm, bool again)
+{
+	Args a = *call;
+	args_integer(&a, "warm", warm);
+	args_integer(&a, "again", again);
+	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), MAX_KEYS, fade_bf16 + type(p->gate_dtype) - bf16 }, &a);
+}
+
 static tilert_status queue(Queue *q, const void *params, int sm_count)
 {
 	const tilekern_kda_params *p = params;
-	(void)sm_count;
 	if (p->tokens == 0) {
 		const States st = states(p);
 		return states_only(q, &st);
 	}
-	const Args a = all_arguments(p);
-	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), MAX_KEYS, type(p->gate_dtype) }, &a);
+	const KdaPlan l = kda_plan(p, sm_count);
+	Args a = all_arguments(p);
+	args_tensor(&a, "back", l.levels > 0 ? p->workspace : 0, TILERT_I32, 1, (const int64_t[]){ l.ctas }, NULL);
+	args_dim(&a, "CTAS", l.ctas);
+	args_integer(&a, "ctas", l.ctas);
+	tilert_status s = TILERT_OK;
+	for (int i = 0; i < l.levels && s == TILERT_OK; i++)
+		s = queue_fade(q, p, &a, l.warm[i], i > 0);
+	return s == TILERT_OK ? queue_kernel(q, (int[AXES]){ forward, type(p->dtype), MAX_KEYS, type(p->gate_dtype) }, &a) : s;
 }
 
 static void init(void *p) { tilekern_kda_params_init(p); }

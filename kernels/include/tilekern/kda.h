@@ -35,7 +35,8 @@ typedef struct tilekern_kda tilekern_kda;
  * Gates may be any finite numbers up to 0.  Products within a chunk are fp16: k, v - S^T k, u and scale q.k must stay below 65504, and v
  * should not be much below 1e-4 (kernels/kda/README.md, Domain).  Without L2NORM keys should have norms of at most 1.
  *
- * Sequences are not cut: every split is SPLIT_OFF.
+ * SPLIT_AUTO cuts sequences, but not where there are checkpoints or final states in the place of initial ones; SPLIT_EXACT and SPLIT_INVARIANT do not: they
+ * are SPLIT_OFF.
  */
 typedef struct tilekern_kda_params {
 	size_t size;                         /**< of this struct; set by tilekern_kda_params_init */

@@ -304,7 +304,19 @@ static void run_refusals(const void *row)
 static const int none[] = { 0, -1 }, empty_ones[] = { 0, 0, 0, -1 }, all_lengths[] = { 0, 1, 31, 32, 33, 64, 100, 0, 2, -1 }, pair[] = { 70, 33, -1 }, checked_lengths[] = { 200, 64, 33, 130, 128, -1 };
 static int tiny[401]; /* 0 .. 3 tokens each */
 
+#define SHARES .processors = 6
+static const int shared_lengths[] = { 0, 1000, 1, 31, 0, 420, 33, -1 };
+
 static const KdaRow rows[] = {
+	/* Shares of the chunks: 6 processors cut within items where 4 chunks before the cut fade, or 64 (walk.tile). */
+	{ .name = "shares", .tokens = 1100, .states = KDA_BOTH, SHARES },
+	{ .name = "shares_mild", .tokens = 1100, .gate = KDA_MILD, .states = KDA_BOTH, SHARES },
+	{ .name = "shares_zero", .tokens = 1100, .gate = KDA_ZERO, .states = KDA_BOTH, SHARES },
+	{ .name = "shares_resets", .tokens = 900, .gate = KDA_RESETS, .states = KDA_BOTH, .gate16 = true, SHARES },
+	{ .name = "shares_packed", .lengths = shared_lengths, .spare = 90, .states = KDA_BOTH, SHARES },
+	{ .name = "shares_wide", .tokens = 700, .states = KDA_BOTH, .value_dim = 200, .key_dim = 72, SHARES },
+	{ .name = "shares_batch", .batch = 3, .tokens = 900, .states = KDA_FINAL, .fp16 = true, .gate16 = true, SHARES },
+	{ .name = "shares_long", .tokens = 9000, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 24 },
 	{ .name = "gates_bounded", .tokens = 150, .qk_heads = 2, .states = KDA_BOTH },
 	{ .name = "gates_mild", .tokens = 150, .gate = KDA_MILD, .states = KDA_BOTH, .gate16 = true },
 	{ .name = "gates_zero", .tokens = 150, .gate = KDA_ZERO, .states = KDA_BOTH },
@@ -460,14 +472,14 @@ size_t kda_cases(NumericCase *out)
 	static const struct { const char *name; void (*run)(const void *); KdaRow row; } more[] = {
 		{ "is_repeatable", run_repeatable, { .tokens = 100, .value_heads = 2, .states = KDA_BOTH, .seed = 1 } },
 		{ "is_repeatable_any_gate", run_repeatable, { .lengths = all_lengths, .spare = 20, .gate = KDA_ANY, .options = NORM, .states = KDA_BOTH, .seed = 2 } },
-		{ "causal", run_causal, { .tokens = 100, .states = KDA_INITIAL, .seed = 3 } },
-		{ "causal_to_-4", run_causal, { .tokens = 100, .gate = KDA_FOUR, .seed = 4 } },
-		{ "causal_norm_raw_gate", run_causal, { .tokens = 100, .options = NORM | BOUND, .seed = 5 } },
-		{ "causal_collinear", run_causal, { .tokens = 100, .gate = KDA_MILD, .keys = KDA_COLLINEAR, .seed = 6 } },
-		{ "sequences_alone", run_alone, { .lengths = all_lengths, .spare = 30, .value_heads = 2, .states = KDA_BOTH, .seed = 7 } },
-		{ "sequences_alone_any_gate", run_alone, { .lengths = pair, .gate = KDA_ANY, .states = KDA_BOTH, .seed = 8 } },
-		{ "continues_from_a_state", run_continued, { .tokens = 150, .value_heads = 2, .states = KDA_FINAL, .seed = 9 } },
-		{ "checkpoints", run_checkpoints, { .lengths = checked_lengths, .value_heads = 2, .states = KDA_BOTH, .seed = 10 } },
+		{ "causal", run_causal, { .split = TILEKERN_SPLIT_OFF, .tokens = 100, .states = KDA_INITIAL, .seed = 3 } },
+		{ "causal_to_-4", run_causal, { .split = TILEKERN_SPLIT_OFF, .tokens = 100, .gate = KDA_FOUR, .seed = 4 } },
+		{ "causal_norm_raw_gate", run_causal, { .split = TILEKERN_SPLIT_OFF, .tokens = 100, .options = NORM | BOUND, .seed = 5 } },
+		{ "causal_collinear", run_causal, { .split = TILEKERN_SPLIT_OFF, .tokens = 100, .gate = KDA_MILD, .keys = KDA_COLLINEAR, .seed = 6 } },
+		{ "sequences_alone", run_alone, { .split = TILEKERN_SPLIT_OFF, .lengths = all_lengths, .spare = 30, .value_heads = 2, .states = KDA_BOTH, .seed = 7 } },
+		{ "sequences_alone_any_gate", run_alone, { .split = TILEKERN_SPLIT_OFF, .lengths = pair, .gate = KDA_ANY, .states = KDA_BOTH, .seed = 8 } },
+		{ "continues_from_a_state", run_continued, { .split = TILEKERN_SPLIT_OFF, .tokens = 150, .value_heads = 2, .states = KDA_FINAL, .seed = 9 } },
+		{ "checkpoints", run_checkpoints, { .split = TILEKERN_SPLIT_OFF, .lengths = checked_lengths, .value_heads = 2, .states = KDA_BOTH, .seed = 10 } },
 		{ "nothing_to_do", run_nothing, { .batch = 2, .tokens = 3, .states = KDA_BOTH } },
 		{ "random_arguments", run_random, { .states = KDA_NO_STATES } },
 		{ "refuses_wrong_arguments", run_refusals, { .batch = 2, .tokens = 3, .qk_heads = 2, .states = KDA_BOTH } },

@@ -408,8 +408,9 @@ KdaRun *kda_run_make(const KdaRow *row)
 	make_tensors(r, &random);
 	make_states(r, &random);
 	fill_params(r);
+	r->p.split = row->split;
 	if (numeric_on_cpu())
-		OK(tilert_cpu_configure(numeric_device(), row->seed, 0));
+		OK(tilert_cpu_configure(numeric_device(), row->seed, row->processors));
 	KDA_OK(tilekern_kda_open(numeric_device(), &r->kda));
 	KDA_OK(tilekern_kda_workspace_bytes(r->kda, &r->p, &r->p.workspace_bytes));
 	r->workspace = buffer_poisoned(r->p.workspace_bytes);

@@ -43,6 +43,8 @@ typedef struct KdaRow {
 	bool crossed;             /* 16-bit gates and beta are of the other type than q, k, v; a_log is bf16, dt_bias fp16 */
 	bool pool, indices_i64;   /* states in permuted slots of a pool, final ones in place; sequence 0 has none, every third starts from zeros */
 	unsigned options;
+	tilekern_split split;
+	unsigned processors;      /* that the CPU device has; 0: its own */
 	float scale, lower_bound; /* 0: the defaults */
 	double values;            /* the size of v and the states; 0: 1 */
 	double overall, chunk;    /* allowed errors; 0: the contract's */
