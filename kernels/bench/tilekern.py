@@ -41,7 +41,7 @@ class KdaParams(C.Structure):
     _fields_ = common() + [("lower_bound", C.c_float)]
 
 
-def params(cls, q, v, g, beta, **given):
+def params(cls, q, v, g, beta, /, **given):
     """The defaults of tilekern_*_params_init and what these tensors say."""
     B, T, H, K = q.shape
     d = dict.fromkeys((n + "_dtype" for n in "a_log dt_bias state checkpoint".split()), F32)

@@ -16,7 +16,7 @@ enum { MAX_DIM = 256 };
 
 enum { chunk, scan, scan_wide, scan_units, join_units, forward };
 enum { none, bf16, f16 };
-enum { any, v64, v128, save, kf32, vf32, kio, vio };
+enum { any, v64, v128, save, stops, kf32, vf32, kio, vio };
 
 static const Variant variants[] = {
 #define VARIANT(kernel, type, keys, form, ...) { { kernel, type, keys, form }, "gdn_" #kernel, tilekern_gdn_##kernel##_##type##_##keys##_##form, \
@@ -220,7 +220,7 @@ static tilert_status queue_single(Queue *q, const tilekern_gdn_params *p, const 
 static tilert_status queue_scan(Queue *q, const tilekern_gdn_params *p, const GdnPlan *l, const Args *a)
 {
 	const int type = p->dtype == TILERT_F16 ? f16 : bf16, keys = (int)gdn_key_tile(p);
-	const int form = gdn_saves(p) && keys <= 128 ? save : l->narrow || keys > 128 ? v64 : v128;
+	const int form = keys > 128 ? v64 : gdn_saves(p) ? save : p->checkpoint_state ? stops : l->narrow ? v64 : v128;
 	tilert_status s = queue_kernel(q, (int[AXES]){ chunk, type, keys, any }, a);
 	if (s == TILERT_OK && l->joined)
 		s = queue_kernel(q, (int[AXES]){ scan_units, type, keys, any }, a);

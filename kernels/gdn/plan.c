@@ -122,7 +122,7 @@ GdnPlan gdn_plan(const tilekern_gdn_params *p, int sm_count)
 	else if (p->split != TILEKERN_SPLIT_OFF && p->key_dim <= 128 && lanes > 0)
 		cut(&l, p, sm_count, lanes, chunks);
 	int64_t ctas = l.units * p->value_heads * ceil_div(p->value_dim, 64);
-	l.narrow = ctas <= sm_count || gdn_saves(p) || p->value_dim <= 64;
+	l.narrow = ctas <= sm_count || gdn_saves(p) || p->checkpoint_state || p->value_dim <= 64;
 	bool direct = p->key_dim == gdn_key_tile(p) && p->value_dim % (l.narrow ? 64 : 128) == 0 && (!p->final_state || p->state_dtype == TILERT_F32);
 	l.ctas = l.part == 0 && chunks <= PERSISTENT && direct && !gdn_saves(p) ? sm_count : INT32_MAX;
 	/* Sequences that all have as many slots. */
