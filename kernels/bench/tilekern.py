@@ -9,7 +9,7 @@ import torch
 
 F32, BF16, F16, I32, I64 = 13, 11, 10, 4, 5
 DTYPE = {torch.float32: F32, torch.bfloat16: BF16, torch.float16: F16, torch.int32: I32, torch.int64: I64}
-L2NORM, RAW_GATE, SIGMOID_BETA, TWICE_BETA = 1, 2, 4, 8
+L2NORM, RAW_GATE, SIGMOID_BETA, TWICE_BETA, BOUNDED_GATE = 1, 2, 4, 8, 16
 
 
 class Strides(C.Structure):
