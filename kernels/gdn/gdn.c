@@ -40,32 +40,14 @@ static bool idle(const void *params)
 static tilert_status extents(const char *who, const void *params)
 {
 	const tilekern_gdn_params *p = params;
-	const CheckExtent extents[] = {
-		{ "qk_heads", p->qk_heads, p->value_heads > 0, INT32_MAX }, { "value_heads", p->value_heads, 0, INT32_MAX },
-		{ "key_dim", p->key_dim, 1, MAX_DIM }, { "value_dim", p->value_dim, 1, MAX_DIM },
-	};
-	tilert_status s = check_extents(who, extents, sizeof extents / sizeof extents[0]);
+	const CheckHeads heads = { p->qk_heads, p->value_heads, p->key_dim, p->value_dim, MAX_DIM, MAX_DIM };
+	tilert_status s = check_heads(who, &heads);
 	if (s != TILERT_OK)
 		return s;
-	if (p->value_heads > 0 && p->value_heads % p->qk_heads != 0)
-		return launch_fail(TILERT_EINVAL, "%s: value_heads is %lld, not a multiple of qk_heads, %lld", who, (long long)p->value_heads,
-			(long long)p->qk_heads);
 	return sequences_check(who, SEQUENCES_OF(p), p->value_heads, (p->value_dim + 63) / 64);
 }
 
-static tilert_status check_options(const char *who, const tilekern_gdn_params *p)
-{
-	const unsigned all = TILEKERN_L2NORM | TILEKERN_RAW_GATE | TILEKERN_SIGMOID_BETA | TILEKERN_TWICE_BETA;
-	if ((p->options & ~all) != 0)
-		return launch_fail(TILERT_EINVAL, "%s: options is 0x%x, not within 0x%x", who, p->options, all);
-	if ((p->options & TILEKERN_TWICE_BETA) != 0 && (p->options & TILEKERN_SIGMOID_BETA) == 0)
-		return launch_fail(TILERT_EINVAL, "%s: options has TWICE_BETA without SIGMOID_BETA", who);
-	if ((unsigned)p->split > TILEKERN_SPLIT_INVARIANT)
-		return launch_fail(TILERT_EINVAL, "%s: split is %d, not in 0 .. %d", who, (int)p->split, TILEKERN_SPLIT_INVARIANT);
-	if (!isfinite(p->scale))
-		return launch_fail(TILERT_EINVAL, "%s: scale is %g", who, (double)p->scale);
-	return TILERT_OK;
-}
+enum { OPTIONS = TILEKERN_L2NORM | TILEKERN_RAW_GATE | TILEKERN_SIGMOID_BETA | TILEKERN_TWICE_BETA };
 
 enum { Q, K, V, O, G, BETA, U, ROWS };
 
@@ -144,7 +126,7 @@ static tilert_status check(const char *who, const void *params)
 	list_rows(p, rows);
 	tilert_status s = check_dtypes(who, dtypes, sizeof dtypes / sizeof dtypes[0]);
 	if (s == TILERT_OK)
-		s = check_options(who, p);
+		s = check_options(who, p->options, OPTIONS, p->split, p->scale);
 	if (s != TILERT_OK || idle(p))
 		return s;
 	s = check_addresses(who, p);

@@ -159,6 +159,7 @@ static tilekern_kda_params checkable(const Params *p, const tilekern_kda_params 
 	c.o_strides = p->dout_strides;
 	c.final_state = c.workspace = 0;
 	c.workspace_bytes = 0;
+	c.split = TILEKERN_SPLIT_OFF; /* which needs none */
 	return c;
 }
 

@@ -40,39 +40,20 @@ static bool idle(const void *params)
 static tilert_status extents(const char *who, const void *params)
 {
 	const tilekern_kda_params *p = params;
-	const CheckExtent extents[] = {
-		{ "qk_heads", p->qk_heads, p->value_heads > 0, INT32_MAX }, { "value_heads", p->value_heads, 0, INT32_MAX },
-		{ "key_dim", p->key_dim, 1, MAX_KEYS }, { "value_dim", p->value_dim, 1, MAX_VALUES },
-	};
-	tilert_status s = check_extents(who, extents, sizeof extents / sizeof extents[0]);
+	const CheckHeads heads = { p->qk_heads, p->value_heads, p->key_dim, p->value_dim, MAX_KEYS, MAX_VALUES };
+	tilert_status s = check_heads(who, &heads);
 	if (s != TILERT_OK)
 		return s;
-	if (p->value_heads > 0 && p->value_heads % p->qk_heads != 0)
-		return launch_fail(TILERT_EINVAL, "%s: value_heads is %lld, not a multiple of qk_heads, %lld", who, (long long)p->value_heads,
-			(long long)p->qk_heads);
 	return sequences_check(who, SEQUENCES_OF(p), p->value_heads, (p->value_dim + BLOCK - 1) / BLOCK);
 }
 
-static tilert_status check_options(const char *who, const tilekern_kda_params *p)
+enum { OPTIONS = TILEKERN_L2NORM | TILEKERN_RAW_GATE | TILEKERN_SIGMOID_BETA | TILEKERN_TWICE_BETA | TILEKERN_BOUNDED_GATE };
+
+static tilert_status check_bound(const char *who, const tilekern_kda_params *p)
 {
-	static const struct { unsigned option, needs; const char *text; } pairs[] = {
-		{ TILEKERN_TWICE_BETA, TILEKERN_SIGMOID_BETA, "TWICE_BETA without SIGMOID_BETA" },
-		{ TILEKERN_BOUNDED_GATE, TILEKERN_RAW_GATE, "BOUNDED_GATE without RAW_GATE" },
-	};
-	const unsigned all = TILEKERN_L2NORM | TILEKERN_RAW_GATE | TILEKERN_SIGMOID_BETA | TILEKERN_TWICE_BETA | TILEKERN_BOUNDED_GATE;
-	if ((p->options & ~all) != 0)
-		return launch_fail(TILERT_EINVAL, "%s: options is 0x%x, not within 0x%x", who, p->options, all);
-	for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
-		if ((p->options & pairs[i].option) != 0 && (p->options & pairs[i].needs) == 0)
-			return launch_fail(TILERT_EINVAL, "%s: options has %s", who, pairs[i].text);
-	}
-	if ((p->options & TILEKERN_BOUNDED_GATE) != 0 && !(p->lower_bound >= -5 && p->lower_bound < 0))
-		return launch_fail(TILERT_EINVAL, "%s: lower_bound is %g, not in [-5, 0)", who, (double)p->lower_bound);
-	if ((unsigned)p->split > TILEKERN_SPLIT_INVARIANT)
-		return launch_fail(TILERT_EINVAL, "%s: split is %d, not in 0 .. %d", who, (int)p->split, TILEKERN_SPLIT_INVARIANT);
-	if (!isfinite(p->scale))
-		return launch_fail(TILERT_EINVAL, "%s: scale is %g", who, (double)p->scale);
-	return TILERT_OK;
+	if ((p->options & TILEKERN_BOUNDED_GATE) == 0 || (p->lower_bound >= -5 && p->lower_bound < 0))
+		return TILERT_OK;
+	return launch_fail(TILERT_EINVAL, "%s: lower_bound is %g, not in [-5, 0)", who, (double)p->lower_bound);
 }
 
 enum { ROWS = KDA_ROWS };
@@ -113,7 +94,7 @@ static tilert_status check_addresses(const char *who, const tilekern_kda_params 
 		{ "q", p->q, 16, tokens }, { "k", p->k, 16, tokens }, { "v", p->v, 16, tokens }, { "g", p->g, 16, tokens },
 		{ "beta", p->beta, (unsigned)tilert_dtype_size(p->beta_dtype), tokens }, { "o", p->o, 16, tokens },
 		{ "a_log", p->a_log, (unsigned)tilert_dtype_size(p->a_log_dtype), false }, { "dt_bias", p->dt_bias, (unsigned)tilert_dtype_size(p->dt_bias_dtype), false },
-		{ "workspace", p->workspace, 256, false }, sequences_pointer(SEQUENCES_OF(p)),
+		{ "workspace", p->workspace, 256, tokens && p->split == TILEKERN_SPLIT_AUTO }, sequences_pointer(SEQUENCES_OF(p)),
 	};
 	return check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
 }
@@ -133,7 +114,9 @@ static tilert_status check(const char *who, const void *params)
 	list_rows(p, rows);
 	tilert_status s = check_dtypes(who, dtypes, sizeof dtypes / sizeof dtypes[0]);
 	if (s == TILERT_OK)
-		s = check_options(who, p);
+		s = check_options(who, p->options, OPTIONS, p->split, p->scale);
+	if (s == TILERT_OK)
+		s = check_bound(who, p);
 	if (s != TILERT_OK || idle(p))
 		return s;
 	s = check_addresses(who, p);

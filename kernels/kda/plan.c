@@ -4,7 +4,7 @@
 
 enum { CHUNK = 32, COLUMNS = 128 /* of V of an item */ };
 
-/* In chunks.  A warm-up of 4 is enough for gates of -0.13 a token (-5 sigmoid(normal - 3) has a mean of -0.4); one of 64 for -0.008.  A level costs
+/* In chunks.  A warm-up of 4 is enough for gates of -0.13 a token (-5 sigmoid(normal - 3) has a mean of about -0.36); one of 64 for -0.008.  A level costs
  * what it scans, and TRY more: a launch and its first loads. */
 enum { SHORT = 4, LONG = 64, TRY = 3 };
 

@@ -1,5 +1,6 @@
 #include "checks.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "error.h"
@@ -40,6 +41,38 @@ static bool allowed(const CheckDtype *d)
 			return true;
 	}
 	return false;
+}
+
+tilert_status check_heads(const char *who, const CheckHeads *h)
+{
+	const CheckExtent extents[] = {
+		{ "qk_heads", h->qk_heads, h->value_heads > 0, INT32_MAX }, { "value_heads", h->value_heads, 0, INT32_MAX },
+		{ "key_dim", h->key_dim, 1, h->max_key_dim }, { "value_dim", h->value_dim, 1, h->max_value_dim },
+	};
+	tilert_status s = check_extents(who, extents, sizeof extents / sizeof extents[0]);
+	if (s == TILERT_OK && h->value_heads > 0 && h->value_heads % h->qk_heads != 0)
+		s = launch_fail(TILERT_EINVAL, "%s: value_heads is %lld, not a multiple of qk_heads, %lld", who, (long long)h->value_heads,
+			(long long)h->qk_heads);
+	return s;
+}
+
+tilert_status check_options(const char *who, unsigned options, unsigned known, tilekern_split split, float scale)
+{
+	static const struct { unsigned option, needs; const char *text; } pairs[] = {
+		{ TILEKERN_TWICE_BETA, TILEKERN_SIGMOID_BETA, "TWICE_BETA without SIGMOID_BETA" },
+		{ TILEKERN_BOUNDED_GATE, TILEKERN_RAW_GATE, "BOUNDED_GATE without RAW_GATE" },
+	};
+	if ((options & ~known) != 0)
+		return launch_fail(TILERT_EINVAL, "%s: options is 0x%x, not within 0x%x", who, options, known);
+	for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+		if ((options & pairs[i].option) != 0 && (options & pairs[i].needs) == 0)
+			return launch_fail(TILERT_EINVAL, "%s: options has %s", who, pairs[i].text);
+	}
+	if ((unsigned)split > TILEKERN_SPLIT_INVARIANT)
+		return launch_fail(TILERT_EINVAL, "%s: split is %d, not in 0 .. %d", who, (int)split, TILEKERN_SPLIT_INVARIANT);
+	if (!isfinite(scale))
+		return launch_fail(TILERT_EINVAL, "%s: scale is %g", who, (double)scale);
+	return TILERT_OK;
 }
 
 tilert_status check_dtypes(const char *who, const CheckDtype *d, size_t n)

@@ -14,6 +14,13 @@ tilert_status check_version(const char *who, const char *family, const void *giv
 typedef struct CheckExtent { const char *name; int64_t value, low, high; } CheckExtent;
 tilert_status check_extents(const char *who, const CheckExtent *e, size_t n);
 
+/* Heads and dims of an operator of the delta rule. */
+typedef struct CheckHeads { int64_t qk_heads, value_heads, key_dim, value_dim, max_key_dim, max_value_dim; } CheckHeads;
+tilert_status check_heads(const char *who, const CheckHeads *h);
+
+/* options: only those of `known`, and what they need; a mode of splitting; a finite scale. */
+tilert_status check_options(const char *who, unsigned options, unsigned known, tilekern_split split, float scale);
+
 /* `allowed`: TILERT_* of at most four dtypes. */
 typedef struct CheckDtype { const char *name; tilert_dtype have; int count; tilert_dtype allowed[4]; } CheckDtype;
 tilert_status check_dtypes(const char *who, const CheckDtype *d, size_t n);

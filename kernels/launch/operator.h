@@ -57,6 +57,16 @@ tilert_status operator_run(const Family *f, const char *verb, Operator *op, cons
 tilert_status operator_launch(const Family *f, const Call *c, tilert_stream s);
 void operator_call_destroy(Call *c);
 
+#define PREPARE_FUNCTION(NAME, FUNCTION, PARAMS, FAMILY) \
+	tilert_status FUNCTION(tilekern_##NAME *x, const PARAMS *p, tilekern_##NAME##_call **out) \
+	{ \
+		Call *c; \
+		tilert_status s = operator_prepare(FAMILY, (Operator *)x, p, out, &c); \
+		if (s == TILERT_OK) \
+			*out = (tilekern_##NAME##_call *)c; \
+		return s; \
+	}
+
 /* The functions of tilekern/NAME.h. */
 #define OPERATOR_FUNCTIONS(NAME, FAMILY) \
 	struct tilekern_##NAME { Operator op; }; \
@@ -74,14 +84,7 @@ void operator_call_destroy(Call *c);
 	{ \
 		return operator_workspace(FAMILY, (Operator *)x, p, out); \
 	} \
-	tilert_status tilekern_##NAME##_prepare(tilekern_##NAME *x, const tilekern_##NAME##_params *p, tilekern_##NAME##_call **out) \
-	{ \
-		Call *c; \
-		tilert_status s = operator_prepare(FAMILY, (Operator *)x, p, out, &c); \
-		if (s == TILERT_OK) \
-			*out = (tilekern_##NAME##_call *)c; \
-		return s; \
-	} \
+	PREPARE_FUNCTION(NAME, tilekern_##NAME##_prepare, tilekern_##NAME##_params, FAMILY) \
 	tilert_status tilekern_##NAME##_launch(tilekern_##NAME##_call *c, tilert_stream s) { return operator_launch(FAMILY, (Call *)c, s); } \
 	void tilekern_##NAME##_call_destroy(tilekern_##NAME##_call *c) { operator_call_destroy((Call *)c); } \
 	tilert_status tilekern_##NAME##_forward(tilekern_##NAME *x, const tilekern_##NAME##_params *p, tilert_stream s) \
@@ -100,14 +103,7 @@ void operator_call_destroy(Call *c);
 	{ \
 		return operator_run(FAMILY, NULL, (Operator *)x, p, s); \
 	} \
-	tilert_status tilekern_##NAME##_backward_prepare(tilekern_##NAME *x, const tilekern_##NAME##_backward_params *p, tilekern_##NAME##_call **out) \
-	{ \
-		Call *c; \
-		tilert_status s = operator_prepare(FAMILY, (Operator *)x, p, out, &c); \
-		if (s == TILERT_OK) \
-			*out = (tilekern_##NAME##_call *)c; \
-		return s; \
-	} \
+	PREPARE_FUNCTION(NAME, tilekern_##NAME##_backward_prepare, tilekern_##NAME##_backward_params, FAMILY) \
 	_Static_assert(sizeof(tilekern_##NAME##_backward_params) <= MAX_PARAMS, "operator.h: MAX_PARAMS is too small")
 enum { MAX_PARAMS = 1024 };
 

@@ -22,9 +22,11 @@ gemm_1       bin/test_numeric gemm_1_naive_m17*
 gemm_2       bin/test_numeric gemm_2_tiled_m130*
 gemm_3       bin/test_numeric gemm_3_pipelined_m200*
 gemm_4       bin/test_numeric gemm_4_warp_specialised_m300*
-kda_f32      bin/test_numeric kda_b2_t130_h2_*f32*
-kda_bf16     bin/test_numeric kda_b*_t200_h2_*bf16*
-kda_empty    bin/test_numeric kda_without_tokens*
+kda_forward  bin/test_numeric kda_gates_bounded
+kda_exact    bin/test_numeric kda_gates_of_any_size
+kda_shares   bin/test_numeric kda_shares_packed
+kda_backward bin/test_numeric backward_kda_states
+gdn_forward  bin/test_numeric gdn_single
 gdn_narrow   bin/test_numeric gdn_gates_mixed_*
 gdn_64       bin/test_numeric gdn_k64_v128*
 gdn_wide     bin/test_numeric gdn_many_rows*

@@ -281,6 +281,9 @@ static void run_refusals(const void *row)
 	REFUSED((p.options = BOUND, p.lower_bound = 0), "lower_bound", "0");
 	REFUSED((p.options = BOUND, p.lower_bound = nanf("")), "lower_bound", "nan");
 	REFUSED(p.scale = 1.0f / 0.0f, "scale", "inf");
+	REFUSED(p.split = (tilekern_split)4, "split", "4", "3");
+	REFUSED(p.workspace = 0, "workspace is 0");
+	REFUSED(p.workspace_bytes--, "workspace_bytes");
 	REFUSED(p.q = 0, "q is 0");
 	REFUSED(p.g = 0, "g is 0");
 	REFUSED(p.beta = 0, "beta is 0");

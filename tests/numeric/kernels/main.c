@@ -1,6 +1,7 @@
 /* Runs kernels on $TILE_TEST_DEVICE and compares them with references in double precision.
  *
  *     test_numeric [FILTER]      only tests whose name matches, with * and ? */
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,8 +172,16 @@ int main(int argc, char **argv)
 	n += math_cases(cases + n);
 	for (size_t i = 0; i < n; i++)
 		tests[i] = (struct CMUnitTest){ .name = cases[i].name, .test_func = run_case, .initial_state = &cases[i] };
-	if (argc > 1)
+	if (argc > 1) {
+		size_t chosen = 0;
+		for (size_t i = 0; i < n; i++)
+			chosen += fnmatch(argv[1], tests[i].name, 0) == 0;
+		if (chosen == 0) { /* would pass */
+			fprintf(stderr, "no test is called '%s'\n", argv[1]);
+			return 1;
+		}
 		cmocka_set_test_filter(argv[1]);
+	}
 	int failed = _cmocka_run_group_tests("numeric", tests, n, NULL, NULL);
 	close_device();
 	return failed != 0;
