@@ -31,6 +31,16 @@ bool module_write(const Tir *t, const char *source_name, const ModuleParts *part
 /* Dynamic shared memory of a kernel, in bytes. */
 int64_t kernel_smem(const Op *kernel);
 
+/* ---- pack.c ---- */
+
+/* Packs as runtime/MODULE.md says; false: it gets no smaller. */
+bool pack(Arena *a, const void *data, size_t n, Buffer *out);
+
+/* ---- strip.c ---- */
+
+/* Without source lines and comments. */
+void ptx_strip(const char *ptx, Buffer *out);
+
 /* ---- header.c ---- */
 
 /* A C header with a struct of arguments and a launch function per kernel. */

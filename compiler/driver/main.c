@@ -99,7 +99,7 @@ static ExitCode finish_printed(const Compilation *c, Printer print, const void *
 static bool lower(const Compilation *c, const Tir *t, LowerTarget target, LowerForm form, LowerResult *r)
 {
 	double llvm = 0, codegen = 0;
-	LowerOptions lo = { .target = target, .form = form, .opt_level = c->o->opt_level, .debug = c->o->debug,
+	LowerOptions lo = { .target = target, .form = form, .opt_level = c->o->opt_level, .debug = c->o->debug, .strip = c->o->strip,
 		.llvm_seconds = &llvm, .codegen_seconds = &codegen };
 	bool ok = lower_module(c->arena, t, &lo, r);
 	if (c->o->time_passes) {
@@ -131,7 +131,7 @@ static void print_resources(const Compilation *c, const Tir *t, const PtxasResul
 static bool assemble(const Compilation *c, const Tir *t, const char *program, const LowerResult *ptx, PtxasResult *r, ExitCode *code)
 {
 	PtxasOptions po = { .program = program, .opt_level = c->o->opt_level, .allow_spill = c->o->allow_spill || c->o->debug,
-		.allow_serialized = c->o->allow_serialized || c->o->debug, .verbose = c->o->verbose };
+		.allow_serialized = c->o->allow_serialized || c->o->debug, .strip = c->o->strip, .verbose = c->o->verbose };
 	double start = now();
 	bool ok = ptxas_assemble(c->arena, t, ptx->data, ptx->len, &po, r);
 	timed(c, "ptxas", start);
@@ -147,6 +147,7 @@ static ExitCode emit_module(const Compilation *c, const Tir *t)
 {
 	ModuleParts parts = { 0 };
 	LowerResult ptx = { 0 }, elf = { 0 };
+	Buffer stripped = { .arena = c->arena };
 	PtxasResult assembled = { 0 };
 	if (c->o->targets & TARGETS_SM90A) {
 		if (!lower(c, t, LOWER_SM90A, LOWER_CODE, &ptx))
@@ -160,8 +161,10 @@ static ExitCode emit_module(const Compilation *c, const Tir *t)
 		parts.resources = &assembled;
 		parts.cubin = assembled.cubin;
 		parts.cubin_len = assembled.len;
-		parts.ptx = ptx.data;
-		parts.ptx_len = ptx.len;
+		if (c->o->strip)
+			ptx_strip(ptx.data, &stripped);
+		parts.ptx = c->o->strip ? stripped.data : ptx.data;
+		parts.ptx_len = c->o->strip ? stripped.len : ptx.len;
 	}
 	if (c->o->targets & TARGETS_CPU) {
 		if (!lower(c, t, LOWER_CPU, LOWER_CODE, &elf))

@@ -149,7 +149,14 @@ static void align_to_16(Buffer *out)
 	buffer_bytes(out, zeros, (16 - out->len % 16) % 16);
 }
 
-typedef struct Blob { const char *kind, *data; size_t len; } Blob;
+typedef struct Blob { const char *kind, *data; size_t len, unpacked; } Blob;
+
+static Blob blob_of(Arena *a, const char *kind, const char *data, size_t len)
+{
+	Buffer packed = { .arena = a };
+	bool smaller = pack(a, data, len, &packed);
+	return (Blob){ kind, smaller ? packed.data : data, smaller ? packed.len : len, len };
+}
 
 static void put_checksum(Buffer *out)
 {
@@ -160,11 +167,11 @@ static void put_checksum(Buffer *out)
 
 static void put_container(Buffer *out, const Buffer *meta, const Blob *blob, unsigned nblobs)
 {
-	buffer_bytes(out, "TILEMOD2", 8);
+	buffer_bytes(out, "TILEMOD3", 8);
 	put_number(out, meta->len, 4);
 	put_number(out, nblobs, 4);
 	put_number(out, 0, 8);
-	size_t at = MODULE_HEADER_BYTES + 32 * nblobs + meta->len;
+	size_t at = MODULE_HEADER_BYTES + MODULE_ENTRY_BYTES * nblobs + meta->len;
 	for (unsigned i = 0; i < nblobs; i++) {
 		char kind[16] = { 0 };
 		memcpy(kind, blob[i].kind, strlen(blob[i].kind));
@@ -172,6 +179,7 @@ static void put_container(Buffer *out, const Buffer *meta, const Blob *blob, uns
 		at = (at + 15) / 16 * 16;
 		put_number(out, at, 8);
 		put_number(out, blob[i].len, 8);
+		put_number(out, blob[i].unpacked, 8);
 		at += blob[i].len;
 	}
 	buffer_bytes(out, meta->data, meta->len);
@@ -195,11 +203,11 @@ bool module_write(const Tir *t, const char *source_name, const ModuleParts *part
 	Blob blob[3];
 	unsigned n = 0;
 	if (parts->cubin_len)
-		blob[n++] = (Blob){ "cubin:sm_90a", parts->cubin, parts->cubin_len };
+		blob[n++] = blob_of(t->arena, "cubin:sm_90a", parts->cubin, parts->cubin_len);
 	if (parts->ptx_len)
-		blob[n++] = (Blob){ "ptx", parts->ptx, parts->ptx_len + 1 }; /* with its NUL */
+		blob[n++] = blob_of(t->arena, "ptx", parts->ptx, parts->ptx_len + 1); /* with its NUL */
 	if (parts->elf_len)
-		blob[n++] = (Blob){ "elf:x86_64", parts->elf, parts->elf_len };
+		blob[n++] = blob_of(t->arena, "elf:x86_64", parts->elf, parts->elf_len);
 	put_container(out, &meta, blob, n);
 	return true;
 }

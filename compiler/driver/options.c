@@ -21,7 +21,7 @@ static const EmitInfo emits[] = {
 enum { EMIT_KINDS = sizeof emits / sizeof emits[0] };
 
 typedef enum OptionId {
-	OPT_OUTPUT, OPT_EMIT, OPT_TARGET, OPT_DEFINE, OPT_INCLUDE, OPT_LEVEL, OPT_DEBUG, OPT_MD, OPT_MF,
+	OPT_OUTPUT, OPT_EMIT, OPT_TARGET, OPT_DEFINE, OPT_INCLUDE, OPT_LEVEL, OPT_DEBUG, OPT_STRIP, OPT_MD, OPT_MF,
 	OPT_PTXAS, OPT_NO_SPILL, OPT_NO_SERIALIZED, OPT_FORMAT, OPT_COLOR, OPT_VERBOSE,
 	OPT_EXPLAIN, OPT_LIST_OPS, OPT_PASSES, OPT_PRINT_AFTER, OPT_TIME_PASSES, OPT_VERSION, OPT_HELP
 } OptionId;
@@ -43,6 +43,7 @@ static const OptionRow rows[] = {
 	{ OPT_INCLUDE, "-I", ARG_EITHER, "DIR", "where import looks after the file's own folder" },
 	{ OPT_LEVEL, "-O", ARG_JOINED, "0..3", "optimisation (default -O3)" },
 	{ OPT_DEBUG, "-g", ARG_NONE, NULL, "code for the CPU device that gdb steps line by line: not optimised;\nasserts also on the GPU, where products may then be serialised" },
+	{ OPT_STRIP, "--strip", ARG_NONE, NULL, "a module without the source lines that profilers and debuggers show" },
 	{ OPT_MD, "-MD", ARG_NONE, NULL, "write a dependency file for make or ninja" },
 	{ OPT_MF, "-MF", ARG_NEXT, "FILE", "its name (default: the output's with .d)" },
 	{ OPT_PTXAS, "--ptxas=", ARG_JOINED, "PATH", "the assembler (default: $TILE_PTXAS, PATH, /usr/local/cuda/bin)" },
@@ -163,6 +164,7 @@ static bool apply(Arena *a, Options *o, const OptionRow *r, const char *arg, con
 		o->opt_level = k;
 		break;
 	case OPT_DEBUG: o->debug = true; break;
+	case OPT_STRIP: o->strip = true; break;
 	case OPT_MD: o->depfile = true; break;
 	case OPT_MF: o->depfile = true; o->depfile_path = arg; break;
 	case OPT_PTXAS: o->ptxas = arg; break;

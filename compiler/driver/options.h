@@ -27,7 +27,7 @@ typedef struct Options {
 	const char *depfile_path;
 	const char *passes;      /* --passes=...; NULL: all */
 	const char *print_after;
-	bool time_passes, verbose, debug;
+	bool time_passes, verbose, debug, strip;
 	bool allow_spill, allow_serialized;
 	bool line_format;
 	ColorMode color;

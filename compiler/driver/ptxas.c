@@ -20,7 +20,11 @@ bool ptxas_assemble(Arena *a, const Tir *t, const char *ptx, size_t len, const P
 		return false;
 	const char *in = arena_printf(a, "%s/in.ptx", dir), *out = arena_printf(a, "%s/out.cubin", dir);
 	const char *log = arena_printf(a, "%s/log", dir), *level = arena_printf(a, "-O%d", o->opt_level);
-	const char *const argv[] = { o->program, "-arch=sm_90a", "-v", "--warn-on-spills", level, in, "-o", out, NULL };
+	const char *argv[12] = { o->program, "-arch=sm_90a", "-v", "--warn-on-spills", level, in, "-o", out };
+	if (o->strip) { /* the second does nothing without the first */
+		argv[8] = "--generate-line-info";
+		argv[9] = "--suppress-debug-info";
+	}
 	if (o->verbose) {
 		fputs("tilec:", stderr);
 		for (int i = 0; argv[i]; i++)

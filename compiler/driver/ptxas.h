@@ -11,6 +11,7 @@ typedef struct PtxasOptions {
 	const char *program; /* from ptxas_find */
 	int opt_level;
 	bool allow_spill, allow_serialized;
+	bool strip;          /* no source lines in the cubin */
 	bool verbose;        /* print the command to standard error */
 } PtxasOptions;
 

@@ -36,7 +36,8 @@ void debug_begin_module(Lower *L)
 	d->nfiles = diags_source_count(L->diags);
 	d->file = ARENA_ARRAY(L->arena, LLVMMetadataRef, d->nfiles + 2);
 	d->builder = LLVMCreateDIBuilder(L->module);
-	LLVMDWARFEmissionKind kind = L->ops->cpu ? LLVMDWARFEmissionFull : (LLVMDWARFEmissionKind)DIRECTIVES_ONLY;
+	LLVMDWARFEmissionKind full = L->options->strip ? LLVMDWARFEmissionNone : LLVMDWARFEmissionFull;
+	LLVMDWARFEmissionKind kind = L->ops->cpu ? full : (LLVMDWARFEmissionKind)DIRECTIVES_ONLY;
 	d->unit = LLVMDIBuilderCreateCompileUnit(d->builder, LLVMDWARFSourceLanguageC, file_of(L, 1), "tilec", 5, 1, "", 0, 0, "", 0, kind,
 	                                         0, 0, 0, "", 0, "", 0);
 	LLVMAddModuleFlag(L->module, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18, LLVMValueAsMetadata(const_i32(L, 3)));

@@ -15,6 +15,7 @@ typedef struct LowerOptions {
 	LowerForm form;
 	int opt_level;     /* 0..3 */
 	bool debug;        /* cpu: not optimised, so that gdb can stop at every line; GPU: asserts are checked; all code has lines */
+	bool strip;        /* cpu: no source lines */
 	double *llvm_seconds, *codegen_seconds; /* may be NULL */
 } LowerOptions;
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { MODULE_HEADER_BYTES = 24, MODULE_CHECKSUM_AT = 16 };
+enum { MODULE_HEADER_BYTES = 24, MODULE_ENTRY_BYTES = 40, MODULE_CHECKSUM_AT = 16 };
 
 /* Over words of 8 bytes, that at MODULE_CHECKSUM_AT and what is missing of the last as zeros.  Each step is one to one in the word
  * and in what came before, so that no change of a single word goes unseen. */

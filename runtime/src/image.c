@@ -6,8 +6,9 @@
 
 #include "runtime/src/checksum.h"
 #include "runtime/src/error.h"
+#include "runtime/src/unpack.h"
 
-enum { HEADER_BYTES = MODULE_HEADER_BYTES, ENTRY_BYTES = 32, ALIGNMENT = 16 };
+enum { HEADER_BYTES = MODULE_HEADER_BYTES, ENTRY_BYTES = MODULE_ENTRY_BYTES, ALIGNMENT = 16, BLOB_LIMIT = 1 << 30 };
 
 static uint64_t read_little_endian(const uint8_t *p, int bytes)
 {
@@ -32,6 +33,7 @@ static tilert_status copy_bytes(Image *im, const void *bytes, size_t size)
 static tilert_status check_blob(const Image *im, size_t i, uint64_t low, size_t size, uint64_t offset, uint64_t bytes)
 {
 	const char *kind = im->blobs[i].kind;
+	uint64_t unpacked = im->blobs[i].bytes;
 
 	if (!kind[0])
 		return rt_fail(TILERT_EFORMAT, "module: blob %zu has no kind", i);
@@ -42,12 +44,13 @@ static tilert_status check_blob(const Image *im, size_t i, uint64_t low, size_t 
 	if (offset % ALIGNMENT)
 		return rt_fail(TILERT_EFORMAT, "module: blob %zu (%s) at %llu is not 16-byte aligned", i, kind,
 		               (unsigned long long)offset);
+	if (unpacked < bytes || unpacked > BLOB_LIMIT)
+		return rt_fail(TILERT_EFORMAT, "module: blob %zu (%s) has %llu bytes, %llu when unpacked", i, kind, (unsigned long long)bytes,
+		               (unsigned long long)unpacked);
 	for (size_t j = 0; j < i; j++) {
 		if (!strcmp(im->blobs[j].kind, kind))
 			return rt_fail(TILERT_EFORMAT, "module: two blobs of kind %s", kind);
 	}
-	if (!strcmp(kind, "ptx") && (bytes == 0 || im->bytes[offset + bytes - 1] != 0))
-		return rt_fail(TILERT_EFORMAT, "module: the ptx blob is not NUL-terminated");
 	return TILERT_OK;
 }
 
@@ -59,11 +62,12 @@ static tilert_status parse_blobs(Image *im, size_t size, uint64_t low)
 		Blob *b = &im->blobs[i];
 
 		memcpy(b->kind, entry, 16);
+		b->bytes = (size_t)read_little_endian(entry + 32, 8);
 		tilert_status s = check_blob(im, i, low, size, offset, bytes);
 		if (s)
 			return s;
-		b->data = im->bytes + offset;
-		b->bytes = (size_t)bytes;
+		b->stored = im->bytes + offset;
+		b->stored_bytes = (size_t)bytes;
 	}
 	return TILERT_OK;
 }
@@ -71,9 +75,9 @@ static tilert_status parse_blobs(Image *im, size_t size, uint64_t low)
 static tilert_status check_file(const Image *im, size_t size)
 {
 	if (size < HEADER_BYTES || memcmp(im->bytes, "TILEMOD", 7))
-		return rt_fail(TILERT_EFORMAT, "not a tile module: it does not begin with TILEMOD2");
-	if (im->bytes[7] != '2')
-		return rt_fail(TILERT_EFORMAT, "module: it begins with %.8s, this runtime reads TILEMOD2: compile it again", (const char *)im->bytes);
+		return rt_fail(TILERT_EFORMAT, "not a tile module: it does not begin with TILEMOD3");
+	if (im->bytes[7] != '3')
+		return rt_fail(TILERT_EFORMAT, "module: it begins with %.8s, this runtime reads TILEMOD3: compile it again", (const char *)im->bytes);
 	uint64_t written = read_little_endian(im->bytes + MODULE_CHECKSUM_AT, 8), is = module_checksum(im->bytes, size);
 	if (written != is)
 		return rt_fail(TILERT_EFORMAT, "module: the file is damaged: its checksum is %016llx, its contents have %016llx",
@@ -132,4 +136,29 @@ const Blob *rt_image_blob(const Image *im, const char *kind)
 			return &im->blobs[i];
 	}
 	return NULL;
+}
+
+static tilert_status fill(const Blob *b, uint8_t *out)
+{
+	if (b->stored_bytes == b->bytes)
+		memcpy(out, b->stored, b->bytes);
+	else if (!rt_unpack(b->stored, b->stored_bytes, out, b->bytes))
+		return rt_fail(TILERT_EFORMAT, "module: the %s blob of %zu bytes does not unpack to %zu", b->kind, b->stored_bytes, b->bytes);
+	if (!strcmp(b->kind, "ptx") && (b->bytes == 0 || out[b->bytes - 1] != 0))
+		return rt_fail(TILERT_EFORMAT, "module: the ptx blob is not NUL-terminated");
+	return TILERT_OK;
+}
+
+tilert_status rt_blob_data(const Blob *b, uint8_t **out)
+{
+	uint8_t *data = aligned_alloc(ALIGNMENT, (b->bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
+
+	if (!data)
+		return rt_fail_memory("a module");
+	tilert_status s = fill(b, data);
+	if (s)
+		free(data);
+	else
+		*out = data;
+	return s;
 }

@@ -12,8 +12,8 @@
 
 typedef struct Blob {
 	char kind[17];
-	const uint8_t *data; /* 16-byte aligned */
-	size_t bytes;
+	const uint8_t *stored; /* packed where that is fewer bytes */
+	size_t stored_bytes, bytes;
 } Blob;
 
 typedef struct TensorMeta {
@@ -71,6 +71,8 @@ typedef struct Image {
 tilert_status rt_image_parse(const void *bytes, size_t size, Image *out);
 void rt_image_free(Image *im);
 const Blob *rt_image_blob(const Image *im, const char *kind); /* or NULL */
+/* Its bytes, 16-byte aligned; free() them. */
+tilert_status rt_blob_data(const Blob *b, uint8_t **out);
 
 /* The meta text into im->kernels; part of rt_image_parse. */
 tilert_status rt_meta_parse(Image *im, const char *text, size_t size);

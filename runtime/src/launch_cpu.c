@@ -1,5 +1,6 @@
 /* launch_cpu.c - code and launches of the CPU device (runtime/cpu). */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/cpu/cpu_abi.h"
@@ -27,14 +28,19 @@ tilert_status rt_cpu_code_load(tilert_module *m)
 {
 	const Blob *elf = rt_image_blob(&m->image, "elf:x86_64");
 	char text[512] = "";
+	uint8_t *code = NULL;
 
 	if (!elf)
 		return rt_fail(TILERT_EARCH, "module %s has no code for the CPU device: compile it with --target=cpu or all",
 		               m->image.source_name);
-	m->code = tilecpu_image_load(elf->data, elf->bytes, text, sizeof text);
+	tilert_status s = rt_blob_data(elf, &code);
+	if (s)
+		return s;
+	m->code = tilecpu_image_load(code, elf->bytes, text, sizeof text);
+	free(code);
 	if (!m->code)
 		return rt_fail(TILERT_EFORMAT, "module: its CPU code cannot be loaded: %s", text);
-	tilert_status s = find_entries(m);
+	s = find_entries(m);
 	if (s)
 		rt_cpu_code_unload(m);
 	return s;

@@ -37,9 +37,12 @@ static tilert_status load_cubin(tilert_module *m, const Blob *cubin)
 {
 	const CudaApi *cu = m->device->cu;
 	CUmodule code = NULL;
-	tilert_status s = rt_driver_check(cu, cu->cuModuleLoadDataEx(&code, cubin->data, 0, NULL, NULL),
-	                                  "cuModuleLoadDataEx");
+	uint8_t *data = NULL;
+	tilert_status s = rt_blob_data(cubin, &data);
 
+	if (!s)
+		s = rt_driver_check(cu, cu->cuModuleLoadDataEx(&code, data, 0, NULL, NULL), "cuModuleLoadDataEx");
+	free(data);
 	m->code = code;
 	return s ? rt_fail_in(s, cubin->kind) : TILERT_OK;
 }
@@ -51,8 +54,13 @@ static tilert_status load_ptx(tilert_module *m, const Blob *ptx)
 	CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
 	void *values[] = { log, (void *)(uintptr_t)sizeof log };
 	CUmodule code = NULL;
-	CUresult r = cu->cuModuleLoadDataEx(&code, ptx->data, 2, options, values);
+	uint8_t *data = NULL;
+	tilert_status s = rt_blob_data(ptx, &data);
 
+	if (s)
+		return s;
+	CUresult r = cu->cuModuleLoadDataEx(&code, data, 2, options, values);
+	free(data);
 	m->code = code;
 	if (r == CUDA_SUCCESS)
 		return TILERT_OK;

@@ -13,6 +13,7 @@ typedef struct ModuleBlob {
 	const char *kind;
 	const void *data;
 	size_t bytes;
+	size_t unpacked; /* 0: it is not packed */
 } ModuleBlob;
 
 static inline void put_little_endian(uint8_t *p, uint64_t v, int bytes)
@@ -31,20 +32,22 @@ static inline void sign_module(uint8_t *p, size_t size)
 static inline uint8_t *make_module(const char *meta, const ModuleBlob *blobs, size_t n_blobs, size_t *size)
 {
 	const size_t head = MODULE_HEADER_BYTES;
-	size_t meta_bytes = strlen(meta), at = head + 32 * n_blobs + meta_bytes, end = at;
+	size_t meta_bytes = strlen(meta), at = head + MODULE_ENTRY_BYTES * n_blobs + meta_bytes, end = at;
 
 	for (size_t i = 0; i < n_blobs; i++)
 		end = (end + 15) / 16 * 16 + blobs[i].bytes;
 	uint8_t *p = calloc(1, end);
-	memcpy(p, "TILEMOD2", 8);
+	memcpy(p, "TILEMOD3", 8);
 	put_little_endian(p + 8, meta_bytes, 4);
 	put_little_endian(p + 12, n_blobs, 4);
-	memcpy(p + head + 32 * n_blobs, meta, meta_bytes);
+	memcpy(p + head + MODULE_ENTRY_BYTES * n_blobs, meta, meta_bytes);
 	for (size_t i = 0; i < n_blobs; i++) {
 		at = (at + 15) / 16 * 16;
-		memcpy(p + head + 32 * i, blobs[i].kind, strlen(blobs[i].kind));
-		put_little_endian(p + head + 16 + 32 * i, at, 8);
-		put_little_endian(p + head + 24 + 32 * i, blobs[i].bytes, 8);
+		uint8_t *entry = p + head + MODULE_ENTRY_BYTES * i;
+		memcpy(entry, blobs[i].kind, strlen(blobs[i].kind));
+		put_little_endian(entry + 16, at, 8);
+		put_little_endian(entry + 24, blobs[i].bytes, 8);
+		put_little_endian(entry + 32, blobs[i].unpacked ? blobs[i].unpacked : blobs[i].bytes, 8);
 		memcpy(p + at, blobs[i].data, blobs[i].bytes);
 		at += blobs[i].bytes;
 	}

@@ -24,7 +24,7 @@
 static FakeCuda *fake;
 static void *(*fake_context)(int device);
 
-static const ModuleBlob code[] = { { "cubin:sm_90a", "\x7f" "ELF....", 9 }, { "ptx", ".version 8.0", 13 } };
+static const ModuleBlob code[] = { { "cubin:sm_90a", "\x7f" "ELF....", 9, 0 }, { "ptx", ".version 8.0", 13, 0 } };
 
 static int load_fake(void **state)
 {

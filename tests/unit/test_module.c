@@ -12,11 +12,24 @@
 #include "tests/unit/make_module.h"
 #include "tilert/tilert.h"
 
-static const ModuleBlob blobs[] = { { "ptx", ".version 8.0", 13 }, { "cubin:sm_90a", "\x7f" "ELF....", 9 } };
+/* The second is packed: "\x7f" "EL", 7 bytes from 3 before, "F", its NUL, 4 from the same distance. */
+static const ModuleBlob blobs[] = { { "ptx", ".version 8.0", 13, 0 }, { "cubin:sm_90a", "\x33\x7f" "EL\x03\x20" "F\0\0", 9, 16 } };
 
 static uint8_t *example(size_t *size)
 {
 	return make_module(example_meta, blobs, 2, size);
+}
+
+static void check_blob(const Image *im, const char *kind, const char *bytes, size_t n)
+{
+	const Blob *b = rt_image_blob(im, kind);
+	uint8_t *data;
+
+	assert_non_null(b);
+	assert_int_equal(b->bytes, n);
+	assert_int_equal(rt_blob_data(b, &data), TILERT_OK);
+	assert_memory_equal(data, bytes, n);
+	free(data);
 }
 
 static void test_everything_is_read(void **state)
@@ -47,7 +60,8 @@ static void test_everything_is_read(void **state)
 	assert_int_equal(k->tensors[3].align, 4);
 	assert_string_equal(k->tensors[3].shape, "[cdiv(T, 64)][H]");
 	assert_int_equal(im.kernels[1].grid_rank, 1);
-	assert_string_equal((const char *)rt_image_blob(&im, "ptx")->data, ".version 8.0");
+	check_blob(&im, "ptx", ".version 8.0", 13);
+	check_blob(&im, "cubin:sm_90a", "\x7f" "EL\x7f" "EL\x7f" "EL\x7f" "F\0\x7f" "F\0\x7f", 16);
 	assert_null(rt_image_blob(&im, "elf:x86_64"));
 	rt_image_free(&im);
 }
@@ -133,10 +147,19 @@ static void check_no_crash(const uint8_t *bytes, size_t size)
 	memcpy(exact, bytes, size);
 	tilert_status s = rt_image_parse(exact, size, &im);
 	free(exact);
-	if (s == TILERT_OK)
-		rt_image_free(&im);
-	else
+	if (s != TILERT_OK) {
 		assert_int_equal(s, TILERT_EFORMAT);
+		return;
+	}
+	for (size_t i = 0; i < im.n_blobs; i++) {
+		uint8_t *data = NULL;
+		if (im.blobs[i].bytes > 1 << 20)
+			continue; /* room is all that is missing */
+		s = rt_blob_data(&im.blobs[i], &data);
+		assert_true(s == TILERT_OK || s == TILERT_EFORMAT);
+		free(data);
+	}
+	rt_image_free(&im);
 }
 
 /* What passes for whole: the text and the tables are read. */
@@ -251,24 +274,69 @@ static void test_what_and_where(void **state)
 	}
 }
 
+static void check_bad_blob(const ModuleBlob *b, const char *text)
+{
+	size_t size;
+	Image im;
+	uint8_t *data, *p = make_module(example_meta, b, 1, &size);
+
+	assert_int_equal(rt_image_parse(p, size, &im), TILERT_OK);
+	assert_int_equal(rt_blob_data(&im.blobs[0], &data), TILERT_EFORMAT);
+	assert_non_null(strstr(tilert_last_error(), text));
+	rt_image_free(&im);
+	free(p);
+}
+
 static void test_bad_containers(void **state)
 {
 	size_t size;
 	Image im;
-	const ModuleBlob twice[] = { blobs[0], blobs[0] }, open_text = { "ptx", "abc", 3 };
+	const ModuleBlob twice[] = { blobs[0], blobs[0] }, open_text = { "ptx", "abc", 3, 0 };
 
 	(void)state;
 	assert_int_equal(rt_image_parse("PK", 2, &im), TILERT_EFORMAT);
-	assert_non_null(strstr(tilert_last_error(), "TILEMOD2"));
-	assert_int_equal(rt_image_parse("TILEMOD1 of last year, longer", 30, &im), TILERT_EFORMAT);
-	assert_non_null(strstr(tilert_last_error(), "it begins with TILEMOD1, this runtime reads TILEMOD2"));
+	assert_non_null(strstr(tilert_last_error(), "TILEMOD3"));
+	assert_int_equal(rt_image_parse("TILEMOD2 of last year, longer", 30, &im), TILERT_EFORMAT);
+	assert_non_null(strstr(tilert_last_error(), "it begins with TILEMOD2, this runtime reads TILEMOD3"));
 	uint8_t *p = make_module(example_meta, twice, 2, &size);
 	assert_int_equal(rt_image_parse(p, size, &im), TILERT_EFORMAT);
 	free(p);
-	p = make_module(example_meta, &open_text, 1, &size);
-	assert_int_equal(rt_image_parse(p, size, &im), TILERT_EFORMAT);
-	assert_non_null(strstr(tilert_last_error(), "NUL-terminated"));
-	free(p);
+	check_bad_blob(&open_text, "NUL-terminated");
+}
+
+/* What follows a damaged packing is told by the sizes. */
+static void test_bad_packing(void **state)
+{
+	static const ModuleBlob rows[] = {
+		{ "x", "\x30" "ab", 3, 8 },             /* new bytes that are missing */
+		{ "x", "\x20" "ab", 3, 8 },             /* no distance */
+		{ "x", "\x20" "ab\x03", 4, 8 },         /* from before the beginning */
+		{ "x", "\x20" "ab\0", 4, 8 },           /* no distance before */
+		{ "x", "\x23" "ab\x01", 4, 8 },         /* more than there is room for */
+		{ "x", "\x2f" "ab\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x01", 13, 20 }, /* as many as there are numbers */
+		{ "x", "\x21" "ab\x01", 4, 8 },         /* ends early */
+		{ "x", "\x22" "ab\x01" "c", 5, 8 },     /* bytes left over */
+		{ "x", "\xf0\x80", 2, 8 },             /* a number that does not end */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		check_bad_blob(&rows[i], "does not unpack to");
+}
+
+static void test_bad_unpacked_size(void **state)
+{
+	static const ModuleBlob rows[] = { { "x", "abc", 3, 2 }, { "x", "abc", 3, SIZE_MAX } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		size_t size;
+		Image im;
+		uint8_t *p = make_module(example_meta, &rows[i], 1, &size);
+		assert_int_equal(rt_image_parse(p, size, &im), TILERT_EFORMAT);
+		assert_non_null(strstr(tilert_last_error(), "has 3 bytes"));
+		free(p);
+	}
 }
 
 static void test_files(void **state)
@@ -295,6 +363,8 @@ int main(void)
 		cmocka_unit_test(test_random_damage),
 		cmocka_unit_test(test_what_and_where),
 		cmocka_unit_test(test_bad_containers),
+		cmocka_unit_test(test_bad_packing),
+		cmocka_unit_test(test_bad_unpacked_size),
 		cmocka_unit_test(test_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

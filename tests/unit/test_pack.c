@@ -1,0 +1,123 @@
+/* test_pack.c - what is packed is the same when unpacked, and smaller where it repeats itself. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "compiler/driver/emit.h"
+#include "runtime/src/unpack.h"
+
+/* Packs n bytes, compares, and returns the packed size; n where they are not packed. */
+static size_t round_trip(const uint8_t *bytes, size_t n)
+{
+	Arena *a = arena_new();
+	Buffer packed = { .arena = a };
+	bool smaller = pack(a, bytes, n, &packed);
+	uint8_t *exact = malloc(packed.len + !packed.len), *out = malloc(n + !n); /* heap-exact, so that ASan sees every overrun */
+	memcpy(exact, packed.data ? packed.data : "", packed.len);
+	assert_true(rt_unpack(exact, packed.len, out, n));
+	assert_memory_equal(out, bytes, n);
+	if (packed.len)
+		assert_false(rt_unpack(exact, packed.len - 1, out, n));
+	size_t size = smaller ? packed.len : n;
+	assert_int_equal(smaller, packed.len < n);
+	free(out);
+	free(exact);
+	arena_free(a);
+	return size;
+}
+
+static uint32_t next(uint32_t *random) { return *random = *random * 1664525u + 1013904223u, *random >> 8; }
+
+static void test_nothing(void **state)
+{
+	(void)state;
+	assert_int_equal(round_trip((const uint8_t *)"", 0), 0);
+	assert_int_equal(round_trip((const uint8_t *)"a", 1), 1);
+	assert_int_equal(round_trip((const uint8_t *)"aaaa", 4), 4);
+}
+
+static void test_runs(void **state)
+{
+	enum { MOST = 70000 };
+	uint8_t *bytes = calloc(1, MOST);
+
+	(void)state;
+	for (size_t n = 5; n <= MOST; n = n * 3 + 1)
+		assert_true(round_trip(bytes, n) <= 8);
+	free(bytes);
+}
+
+/* Every number of new bytes and of copied ones around those where a nibble, and a byte, is full. */
+static void test_lengths(void **state)
+{
+	uint8_t bytes[1200];
+	uint32_t random = 7;
+
+	(void)state;
+	for (size_t literals = 1; literals < 300; literals += literals < 20 || literals > 138 ? 1 : 40) {
+		for (size_t copied = 4; copied < 300; copied += copied < 24 || copied > 142 ? 1 : 40) {
+			for (size_t i = 0; i < literals; i++)
+				bytes[i] = (uint8_t)next(&random);
+			for (size_t i = 0; i < copied; i++)
+				bytes[literals + i] = bytes[i % literals];
+			round_trip(bytes, literals + copied);
+		}
+	}
+}
+
+static void test_noise_is_left_alone(void **state)
+{
+	uint8_t bytes[5000];
+	uint32_t random = 1;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = (uint8_t)next(&random);
+	assert_int_equal(round_trip(bytes, sizeof bytes), sizeof bytes);
+}
+
+/* Text of few words, at distances of one to four bytes. */
+static void test_words(void **state)
+{
+	static const char *const words[] = { "\tmov.b32 \t%r", "\tadd.s64 \t%rd", ", ", ";\n", "17", "4", "\tld.shared.v4.b32 " };
+	enum { MOST = 300000 };
+	uint8_t *bytes = malloc(MOST + 32);
+	uint32_t random = 3;
+	size_t n = 0;
+
+	(void)state;
+	while (n < MOST) {
+		const char *w = words[next(&random) % (sizeof words / sizeof words[0])];
+		memcpy(bytes + n, w, strlen(w));
+		n += strlen(w);
+	}
+	for (size_t some = n; some > 0; some /= 5)
+		round_trip(bytes, some);
+	assert_true(round_trip(bytes, n) < n / 4);
+	free(bytes);
+}
+
+static void test_strip(void **state)
+{
+	Arena *a = arena_new();
+	Buffer out = { .arena = a };
+
+	(void)state;
+	ptx_strip("//\n// by\n.version 8.7\n\n\t.file\t1 \"a.tile\"\n$L__tmp0:\n\t.loc\t1 2 3\n\tret;\n\t// inline\n}", &out);
+	assert_string_equal(out.data, ".version 8.7\n$L__tmp0:\n\tret;\n}");
+	arena_free(a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nothing), cmocka_unit_test(test_runs), cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_noise_is_left_alone), cmocka_unit_test(test_words), cmocka_unit_test(test_strip),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
