@@ -79,6 +79,8 @@ static void put_map(Writer *w, const TensorMap *m)
 		buffer_put(w->meta, " %u", m->dim[i].box);
 	if (m->limited)
 		buffer_put(w->meta, " limited %d", m->limited);
+	if (m->stored)
+		buffer_put(w->meta, " stored");
 	buffer_put(w->meta, "\n");
 }
 

@@ -26,6 +26,7 @@ static TensorMap map_for(const Op *op)
 	int64_t inner = s.shape[s.rank - 1];
 	int64_t width = m.swizzle && inner * bytes > (int64_t)m.swizzle ? m.swizzle / bytes : inner;
 	m.limited = limited_dim(op, &g);
+	m.stored = op->code == OP_TMA_STORE;
 	m.panels = width < inner && whole_rows(&s) && rank + (m.limited > 0) < 5 && g.dims[rank - 1] == 0;
 	for (int d = rank - 1; d >= 0; d--) {
 		TensorMapDim *k = &m.dim[m.rank++];
@@ -72,8 +73,13 @@ typedef struct Collect { Arena *a; TensorMaps maps; int cap; } Collect;
 static bool collect(Op *op, void *user)
 {
 	Collect *c = user;
-	if ((op->code != OP_TMA_LOAD && op->code != OP_TMA_STORE) || tensor_map_of(&c->maps, op) >= 0)
+	if (op->code != OP_TMA_LOAD && op->code != OP_TMA_STORE)
 		return true;
+	int known = tensor_map_of(&c->maps, op);
+	if (known >= 0) {
+		c->maps.map[known].stored |= op->code == OP_TMA_STORE;
+		return true;
+	}
 	if (c->maps.n == c->cap) {
 		int cap = c->cap ? 2 * c->cap : 8;
 		TensorMap *m = ARENA_ARRAY(c->a, TensorMap, cap);

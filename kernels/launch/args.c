@@ -27,7 +27,7 @@ void args_float(Args *a, const char *name, double value) { next(a, name, TILERT_
 
 void args_rows(Args *a, const Rows *r, const char *name, const char *far)
 {
-	const int64_t extents[] = { r->batch, r->tokens, r->heads, r->width };
+	const int64_t extents[] = { r->batch, r->tokens, r->heads, rows_width(r) };
 	const tilekern_strides s = rows_strides(r);
 	const int64_t strides[] = { s.batch, s.token, s.head, 1 };
 	args_tensor(a, name, r->p, r->dtype, r->unit > 1 ? 4 : 3, extents, strides);

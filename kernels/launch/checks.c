@@ -114,6 +114,8 @@ tilekern_strides rows_strides(const Rows *r)
 		r->tokens > 1 ? s.token : round_up(contiguous.token, r->unit), r->heads > 1 ? s.head : round_up(contiguous.head, r->unit) };
 }
 
+int64_t rows_width(const Rows *r) { return r->written ? round_up(r->width, r->unit) : r->width; }
+
 tilert_status check_strides(const char *who, const Rows *rows, size_t n)
 {
 	const int64_t farthest = INT64_C(1) << 38; /* elements; tensor maps have 40 bits of bytes */
@@ -144,8 +146,8 @@ Region rows_region(const Rows *t)
 	int64_t inner = heads_inside ? s.head : s.token, outer = heads_inside ? s.token : s.head, count = heads_inside ? t->heads : t->tokens;
 	int64_t last = (t->batch - 1) * s.batch + (t->tokens - 1) * s.token + (t->heads - 1) * s.head, bytes = (int64_t)tilert_dtype_size(t->dtype);
 	bool gaps = inner > t->width && outer % inner == 0;
-	r.bytes = (last + t->width) * bytes;
-	r.row = (gaps ? t->width : (count - 1) * inner + t->width) * bytes;
+	r.bytes = (last + rows_width(t)) * bytes;
+	r.row = (gaps ? rows_width(t) : (count - 1) * inner + rows_width(t)) * bytes;
 	r.pitch = (gaps ? inner : outer) * bytes;
 	if (r.row > r.pitch || (t->batch > 1 && s.batch * bytes % r.pitch != 0))
 		r.pitch = 0;

@@ -47,6 +47,8 @@ typedef struct Rows {
 /* Those given, or contiguous ones where all are 0; where there is but one of something its stride is replaced, as nothing steps along it.
  * check_strides: of those that are there. */
 tilekern_strides rows_strides(const Rows *r);
+/* Elements of a row that are read, or written: those are whole 16 bytes. */
+int64_t rows_width(const Rows *r);
 Region rows_region(const Rows *r);
 tilert_status check_strides(const char *who, const Rows *r, size_t n);
 

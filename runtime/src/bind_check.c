@@ -214,6 +214,18 @@ static tilert_status bind_map_axis(const Binding *b, const MapMeta *m, int axis,
 	return TILERT_OK;
 }
 
+/* An H200 writes all of the 16 bytes in which a row ends. */
+static tilert_status check_stored(const Binding *b, const MapMeta *m, const MapSpec *spec)
+{
+	const TensorMeta *t = &b->k->tensors[m->tensor];
+	uint64_t bytes = spec->dims[0] * tilert_dtype_size(m->dtype);
+
+	if (!m->stored || bytes % MAP_ALIGN == 0)
+		return TILERT_OK;
+	return rt_fail(TILERT_EINVAL, "kernel %s: rows of %s%s are %" PRIu64 " bytes, and TMA stores whole 16: up to %" PRIu64 " would be written",
+	               b->k->name, t->name, t->shape, bytes, (bytes + MAP_ALIGN - 1) / MAP_ALIGN * MAP_ALIGN);
+}
+
 tilert_status rt_bind_map(const Binding *b, size_t i, MapSpec *out)
 {
 	const MapMeta *m = &b->k->maps[i];
@@ -226,6 +238,8 @@ tilert_status rt_bind_map(const Binding *b, size_t i, MapSpec *out)
 	out->base = arg->tensor.data;
 	for (int axis = 0; !s && axis < m->rank; axis++)
 		s = bind_map_axis(b, m, axis, b->k->tensors[m->tensor].name, out);
+	if (!s)
+		s = check_stored(b, m, out);
 	if (!s && m->limited)
 		out->base -= (out->dims[m->limited] - 1) * out->strides[m->limited];
 	return s;

@@ -43,6 +43,7 @@ typedef struct MapMeta {
 	Expr strides[TILERT_MAX_RANK]; /* bytes; [0] is the element size */
 	uint32_t box[TILERT_MAX_RANK];
 	uint32_t limited; /* the dim that ends at a limit, which the last one is once more; 0: none */
+	bool stored;
 } MapMeta;
 
 typedef struct KernelMeta {

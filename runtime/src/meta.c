@@ -338,6 +338,7 @@ static tilert_status read_map_shape(Reader *r, MapMeta *m)
 		s = read_number(r, "box", 1, MAX_BOX, &m->box[i]);
 	if (!s && accept(r, "limited"))
 		s = read_limited(r, m);
+	m->stored = !s && accept(r, "stored");
 	return s ? s : check_map(r, m);
 }
 

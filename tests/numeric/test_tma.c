@@ -203,6 +203,33 @@ static void stores_begin_in_the_tensor(void **state)
 	tensor_free(&y);
 }
 
+/* What is behind a row's end is written up to 16 bytes: an H200 did so. */
+static void stored_rows_are_whole_16_bytes(void **state)
+{
+	TileRun *r = *state;
+	TestTensor x = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ 16, 64 }), y = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ 16, 40 });
+
+	tensor_random(r, &x, -1, 1);
+	for (int m = 17; m <= 40; m += m < 24 ? 7 : 8) {
+		tilert_arg narrow = arg_tensor("y", &y);
+		narrow.tensor.extents[1] = m;
+		narrow.tensor.strides[0] = 40;
+		narrow.tensor.strides[1] = 1;
+		tilert_arg args[] = { arg_tensor("x", &x), narrow, arg_int("p", 40) };
+		assert_int_equal(run_try(r, "store_rows", args, 3), m % 8 ? TILERT_EINVAL : TILERT_OK);
+		if (m % 8) {
+			assert_non_null(strstr(tilert_last_error(), "rows of y[16][M] are 34 bytes, and TMA stores whole 16: up to 48 would be written"));
+			tensor_untouched(&y);
+		}
+	}
+	double want[16 * 40];
+	for (int k = 0; k < 16 * 40; k++)
+		want[k] = x.value[k / 40 * 64 + k % 40];
+	tensor_compare(&y, want, 0, 0);
+	tensor_free(&x);
+	tensor_free(&y);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -213,6 +240,7 @@ int main(void)
 		cmocka_unit_test(columns_are_checked),
 		cmocka_unit_test(one_end_is_cut),
 		cmocka_unit_test(stores_begin_in_the_tensor),
+		cmocka_unit_test(stored_rows_are_whole_16_bytes),
 	};
 
 	return cmocka_run_group_tests_name("tma", tests, open_tma, close_tma);

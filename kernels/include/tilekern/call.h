@@ -58,7 +58,8 @@ typedef enum tilekern_split {
  * Tensors.
  *
  * Those of tokens are [batch][tokens][heads][channels] with contiguous channels.  Copies of q, k, v and o (TMA) need starts at multiples of 16 bytes and
- * strides that are multiples of 8 elements: 60 channels are served in rows of 64, but not contiguous heads of 60.
+ * strides that are multiples of 8 elements: 60 channels are served in rows of 64, but not contiguous heads of 60.  Rows that are written
+ * are written up to the next multiple of 8 channels, with zeros.
  *
  * What a call writes must not overlap anything else of the call, but for final_state and initial_state below; parts of one buffer by turns (q, k, v
  * of a convolution's output) are fine.

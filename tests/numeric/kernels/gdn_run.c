@@ -94,7 +94,9 @@ static float *take(const GdnTensor *t, int64_t rows)
 		int64_t at = index_of(t, i / t->heads / t->tokens, i / t->heads % t->tokens, i % t->heads);
 		for (int64_t j = 0; j < t->width; j++)
 			out[i * t->width + j] = as_float(t->dtype, laid, at + j);
-		memset(laid + (size_t)at * size, 0xff, (size_t)t->width * size);
+		for (int64_t j = t->width; j < (t->width + 7) / 8 * 8; j++)
+			assert_true(as_float(t->dtype, laid, at + j) == 0);
+		memset(laid + (size_t)at * size, 0xff, (size_t)((t->width + 7) / 8 * 8) * size);
 	}
 	for (size_t i = 0; i < bytes; i++) {
 		if (laid[i] != 0xff)

@@ -76,6 +76,7 @@ float *kda_run_read(const KdaRun *r, const KdaTensor *t, const char *name, bool 
 	unsigned char *laid = buffer_take(t->buffer);
 	size_t size = tilert_dtype_size(t->dtype);
 	int64_t n = t->batch * t->tokens * t->heads, used = r->offsets[r->sequences] * t->heads;
+	int64_t whole = t->width == 1 ? 1 : (t->width + 7) / 8 * 8; /* channels are written by 16 bytes */
 	float *out = calloc((size_t)(n * t->width) + 1, sizeof *out);
 	assert_non_null(out);
 	for (int64_t i = 0; i < (cleared ? n : used); i++) {
@@ -84,7 +85,9 @@ float *kda_run_read(const KdaRun *r, const KdaTensor *t, const char *name, bool 
 			if (i >= used && out[i * t->width + j] != 0)
 				fail_msg("%s: token %lld is behind the last sequence and not 0", name, (long long)(i / t->heads));
 		}
-		memset(laid + (size_t)place_of(t, i) * size, 0xff, (size_t)t->width * size);
+		for (int64_t j = t->width; j < whole; j++)
+			assert_true(load(t->dtype, laid, place_of(t, i) + j) == 0);
+		memset(laid + (size_t)place_of(t, i) * size, 0xff, (size_t)whole * size);
 	}
 	for (size_t i = 0; i < bytes_of(t); i++) {
 		if (laid[i] != 0xff)
