@@ -1,22 +1,15 @@
 /* gdn.c - what the GDN forward has of its own: which calls are served, and the kernels that make one: chunk (per chunk, parallel) writes
  * records into the workspace, scan (per sequence or unit, head and block of V) carries the state over the chunks. */
-#include <tilekern/gdn.h>
-
 #include <math.h>
 #include <stddef.h>
 
 #include "../launch/error.h"
-#include "../launch/states.h"
+#include "gdn.h"
 #include "modules.h" /* generated: the modules as arrays */
-#include "plan.h"
 
 enum { MAX_DIM = 256 };
 
 /* ---- Variants ------------------------------------------------------------------------------------------------- */
-
-enum { chunk, scan, scan_wide, scan_units, join_units, forward };
-enum { none, bf16, f16 };
-enum { any, v64, v128, save, stops, kf32, vf32, kio, vio };
 
 static const Variant variants[] = {
 #define VARIANT(kernel, type, keys, form, ...) { { kernel, type, keys, form }, "gdn_" #kernel, tilekern_gdn_##kernel##_##type##_##keys##_##form, \
@@ -49,9 +42,7 @@ static tilert_status extents(const char *who, const void *params)
 
 enum { OPTIONS = TILEKERN_L2NORM | TILEKERN_RAW_GATE | TILEKERN_SIGMOID_BETA | TILEKERN_TWICE_BETA };
 
-enum { Q, K, V, O, G, BETA, U, ROWS };
-
-static void list_rows(const tilekern_gdn_params *p, Rows r[ROWS])
+void gdn_rows(const tilekern_gdn_params *p, Rows r[GDN_ROWS])
 {
 	const int64_t b = p->batch, t = p->tokens, h = p->qk_heads, hv = p->value_heads;
 	r[Q] = (Rows){ "q", p->q, p->dtype, b, t, h, p->key_dim, p->q_strides, 8, false };
@@ -67,20 +58,20 @@ static void list_rows(const tilekern_gdn_params *p, Rows r[ROWS])
 static tilert_status check_regions(const char *who, const tilekern_gdn_params *p)
 {
 	enum { OWN = 6 };
-	Rows rows[ROWS];
+	Rows rows[GDN_ROWS];
 	const States st = states(p);
 	const int64_t chunks = p->tokens > 0 ? slots(p) * p->value_heads : 0, hv = p->value_heads;
-	Region r[OWN + ROWS + STATES_REGIONS] = {
+	Region r[OWN + GDN_ROWS + STATES_REGIONS] = {
 		{ "states", p->states, chunks * p->key_dim * p->value_dim * (int64_t)tilert_dtype_size(p->dtype), 0, 0, true },
 		{ "records", p->records, chunks * TILEKERN_GDN_RECORD_BYTES, 0, 0, true },
 		{ "workspace", p->workspace, p->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true },
 		{ "a_log", p->a_log, hv * (int64_t)tilert_dtype_size(p->a_log_dtype), 0, 0, false },
 		{ "dt_bias", p->dt_bias, hv * (int64_t)tilert_dtype_size(p->dt_bias_dtype), 0, 0, false }, sequences_region(SEQUENCES_OF(p)),
 	};
-	list_rows(p, rows);
-	for (int i = 0; i < ROWS; i++)
+	gdn_rows(p, rows);
+	for (int i = 0; i < GDN_ROWS; i++)
 		r[OWN + i] = rows_region(&rows[i]);
-	states_regions(&st, r + OWN + ROWS);
+	states_regions(&st, r + OWN + GDN_ROWS);
 	return check_apart(who, r, sizeof r / sizeof r[0]);
 }
 
@@ -122,8 +113,8 @@ static tilert_status check(const char *who, const void *params)
 		{ "a_log_dtype", p->a_log_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } },
 		{ "dt_bias_dtype", p->dt_bias_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } },
 	};
-	Rows rows[ROWS];
-	list_rows(p, rows);
+	Rows rows[GDN_ROWS];
+	gdn_rows(p, rows);
 	tilert_status s = check_dtypes(who, dtypes, sizeof dtypes / sizeof dtypes[0]);
 	if (s == TILERT_OK)
 		s = check_options(who, p->options, OPTIONS, p->split, p->scale);
@@ -135,14 +126,13 @@ static tilert_status check(const char *who, const void *params)
 	if (s == TILERT_OK)
 		s = check_saved(who, p);
 	if (s == TILERT_OK && p->tokens > 0)
-		s = check_strides(who, rows, ROWS);
+		s = check_strides(who, rows, GDN_ROWS);
 	return s == TILERT_OK ? check_regions(who, p) : s;
 }
 
 /* ---- Calls ---------------------------------------------------------------------------------------------------- */
 
-/* hold: 0, or where the initial states are for this call. */
-static Args all_arguments(const tilekern_gdn_params *p, const GdnPlan *l, tilert_ptr hold)
+Args gdn_arguments(const tilekern_gdn_params *p, const GdnPlan *l, tilert_ptr hold)
 {
 	const int64_t k = gdn_key_tile(p), v = gdn_value_tile(p), n = slots(p), hv = p->value_heads, heads[] = { hv };
 	const int64_t fade[] = { hv, n }, starts[] = { l->starts_count, hv, v, k }, change[] = { l->starts_count, hv, 2 * k, k };
@@ -150,9 +140,9 @@ static Args all_arguments(const tilekern_gdn_params *p, const GdnPlan *l, tilert
 	const int64_t records[] = { n, hv, TILEKERN_GDN_RECORD_BYTES };
 	const int64_t entering[] = { n, hv, p->state_v_first ? p->value_dim : p->key_dim, p->state_v_first ? p->key_dim : p->value_dim };
 	const States st = states(p);
-	Rows rows[ROWS];
+	Rows rows[GDN_ROWS];
 	Args a = { .n = 0 };
-	list_rows(p, rows);
+	gdn_rows(p, rows);
 	args_rows(&a, &rows[Q], "q", "q0");
 	args_rows(&a, &rows[K], "k", "k0");
 	args_rows(&a, &rows[V], "v", "v0");
@@ -164,7 +154,8 @@ static Args all_arguments(const tilekern_gdn_params *p, const GdnPlan *l, tilert
 	args_tensor(&a, ARGS_TYPED(p->dt_bias_dtype, "dt_bias"), p->dt_bias, p->dt_bias_dtype, 1, heads, NULL);
 	sequences_arguments(&a, SEQUENCES_OF(p));
 	states_arguments(&a, &st, hold);
-	args_tensor(&a, p->state_v_first ? "hvk" : "hkv", p->states, p->dtype, 4, entering, NULL);
+	if (p->states) /* else the backward may have its own */
+		args_tensor(&a, p->state_v_first ? "hvk" : "hkv", p->states, p->dtype, 4, entering, NULL);
 	args_tensor(&a, "rec", p->records ? p->records : p->workspace, TILERT_U8, 3, records, NULL);
 	args_tensor(&a, "fade", p->workspace + l->fade, TILERT_F32, 2, fade, NULL);
 	args_tensor(&a, "pending", p->workspace + l->pending, TILERT_I32, 1, (const int64_t[]){ 1 }, NULL);
@@ -199,7 +190,7 @@ static tilert_status queue_single(Queue *q, const tilekern_gdn_params *p, const 
 	return s == TILERT_OK ? queue_kernel(q, (int[AXES]){ forward, p->dtype == TILERT_F16 ? f16 : bf16, 128, form }, a) : s;
 }
 
-static tilert_status queue_scan(Queue *q, const tilekern_gdn_params *p, const GdnPlan *l, const Args *a)
+tilert_status gdn_queue_scan(Queue *q, const tilekern_gdn_params *p, const GdnPlan *l, const Args *a)
 {
 	const int type = p->dtype == TILERT_F16 ? f16 : bf16, keys = (int)gdn_key_tile(p);
 	const int form = keys > 128 ? v64 : gdn_saves(p) ? save : p->checkpoint_state ? stops : l->narrow ? v64 : v128;
@@ -220,11 +211,11 @@ static tilert_status queue(Queue *q, const void *params, int sm_count)
 	const GdnPlan l = gdn_plan(p, sm_count);
 	/* Several units may warm up from the initial state, when the last one is done. */
 	const tilert_ptr hold = l.part > 0 && l.most == 0 && states_in_place(&st) ? p->workspace + l.hold : 0;
-	const Args a = all_arguments(p, &l, hold);
+	const Args a = gdn_arguments(p, &l, hold);
 	if (l.single)
 		return queue_single(q, p, &a);
 	tilert_status s = hold ? states_hold(q, &st, hold) : TILERT_OK;
-	return s == TILERT_OK ? queue_scan(q, p, &l, &a) : s;
+	return s == TILERT_OK ? gdn_queue_scan(q, p, &l, &a) : s;
 }
 
 static void init(void *p) { tilekern_gdn_params_init(p); }
@@ -235,6 +226,8 @@ static const Family family = {
 	.variants = variants, .variant_count = sizeof variants / sizeof variants[0],
 	.extents = extents, .check = check, .idle = idle, .workspace = workspace, .queue = queue,
 };
+
+const Family *const gdn_family = &family;
 
 OPERATOR_FUNCTIONS(gdn, &family);
 

@@ -4,7 +4,7 @@
 
 #include "checks.h"
 
-enum { MAX_ARGS = 96 };
+enum { MAX_ARGS = 128 };
 typedef struct Args { tilert_arg arg[MAX_ARGS]; size_t n; } Args;
 
 /* strides in elements; NULL: contiguous.  An address of 0: absent. */

@@ -17,7 +17,7 @@ typedef struct Variant {
 typedef struct Operator Operator;
 
 /* What a prepared call queues, in this order. */
-enum { MAX_LAUNCHES = 8 };
+enum { MAX_LAUNCHES = 10 };
 typedef struct Call { tilert_prepared *launch[MAX_LAUNCHES]; int n; } Call;
 
 /* A call being made. */

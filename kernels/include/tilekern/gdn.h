@@ -1,4 +1,4 @@
-/* tilekern/gdn.h - Gated Delta Net (chunked prefill, forward) on Hopper GPUs and on the CPU device.
+/* tilekern/gdn.h - Gated Delta Net (chunked prefill, forward and backward) on Hopper GPUs and on the CPU device.
  *
  *     tilekern_gdn *gdn;
  *     tilekern_gdn_open(device, &gdn);
@@ -135,6 +135,40 @@ typedef struct tilekern_gdn_call tilekern_gdn_call;
 TILERT_API tilert_status tilekern_gdn_prepare(tilekern_gdn *gdn, const tilekern_gdn_params *p, tilekern_gdn_call **out);
 TILERT_API tilert_status tilekern_gdn_launch(tilekern_gdn_call *c, tilert_stream s);
 TILERT_API void tilekern_gdn_call_destroy(tilekern_gdn_call *c);
+
+/**
+ * The backward: gradients of <o, dout> + <final_state, dfinal_state>.  What is wanted has an address; what is not is not computed.  The forward is
+ * scanned again for what is needed of it: nothing but its inputs is kept.  Every gradient has the same bits in every run.
+ *
+ * bf16 q, k, v; key_dim and value_dim up to 128, multiples of 8.  Rows of gradients behind the last offset of cu_seqlens are written as 0.
+ * kernels/gdn/README.md has the errors.
+ */
+typedef struct tilekern_gdn_backward_params {
+	size_t size;                       /**< of this struct; set by tilekern_gdn_backward_params_init */
+	/** The forward's: extents, dtypes, options, inputs and initial states; what it writes and its workspace are not looked at. */
+	const tilekern_gdn_params *forward;
+	tilert_ptr dout;                   /**< as o */
+	tilert_ptr dfinal_state;           /**< f32 [sequences][value_heads] states, contiguous, V first as the forward's; 0: zeros */
+	tilert_ptr dq, dk, dv, dg, dbeta;  /**< as q, k, v, g, beta, of their dtypes, written; 0: not wanted */
+	tilert_ptr da_log, ddt_bias;       /**< f32 [value_heads], with RAW_GATE, written; 0: not wanted */
+	tilert_ptr dinitial_state;         /**< as dfinal_state, written; 0: not wanted */
+	tilekern_strides dout_strides, dq_strides, dk_strides, dv_strides, dg_strides, dbeta_strides; /**< those of dout, dq, dk, dv: multiples of 8 */
+	tilert_ptr workspace;              /**< at a multiple of 256; in use until the work queued has finished */
+	size_t workspace_bytes;
+} tilekern_gdn_backward_params;
+
+/** Contiguous tensors; addresses 0. */
+static inline void tilekern_gdn_backward_params_init(tilekern_gdn_backward_params *p)
+{
+	memset(p, 0, sizeof *p);
+	p->size = sizeof *p;
+}
+
+/** Bytes of workspace that a call for these gradients, null or not, needs. */
+TILERT_API tilert_status tilekern_gdn_backward_workspace_bytes(tilekern_gdn *gdn, const tilekern_gdn_backward_params *p, size_t *out);
+TILERT_API tilert_status tilekern_gdn_backward(tilekern_gdn *gdn, const tilekern_gdn_backward_params *p, tilert_stream s);
+/** For tilekern_gdn_launch. */
+TILERT_API tilert_status tilekern_gdn_backward_prepare(tilekern_gdn *gdn, const tilekern_gdn_backward_params *p, tilekern_gdn_call **out);
 
 #ifdef __cplusplus
 }

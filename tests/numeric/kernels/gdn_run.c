@@ -60,7 +60,7 @@ static void *rounded(tilert_dtype dtype, float *x, int64_t n)
 
 static void upload_rounded(GdnTensor *t, float *x, int64_t rows)
 {
-	void *data = rounded(t->dtype, x, t->batch * t->tokens * t->heads);
+	void *data = rounded(t->dtype, x, t->batch * t->tokens * t->heads * t->width);
 	upload(t, data, rows);
 	free(data);
 }
@@ -84,7 +84,7 @@ static float as_float(tilert_dtype dtype, const void *data, int64_t i)
 }
 
 /* The elements of the first `rows` tokens; whatever else is in the buffer must still be NaN bytes. */
-static float *take(const GdnTensor *t, int64_t rows)
+static float *take(const GdnTensor *t, const char *name, int64_t rows)
 {
 	size_t size = tilert_dtype_size(t->dtype), bytes = tensor_bytes(t);
 	unsigned char *laid = buffer_take(t->buffer);
@@ -100,7 +100,7 @@ static float *take(const GdnTensor *t, int64_t rows)
 	}
 	for (size_t i = 0; i < bytes; i++) {
 		if (laid[i] != 0xff)
-			fail_msg("byte %zu of o, which is no output, was written", i);
+			fail_msg("byte %zu of %s, which is no output, was written", i, name);
 	}
 	free(laid);
 	return out;
@@ -203,7 +203,7 @@ static void make_buffers(GdnRun *r)
 	gdn_pool_make(r);
 }
 
-static tilert_ptr address(const GdnTensor *t)
+tilert_ptr gdn_run_address(const GdnTensor *t)
 {
 	return t->buffer.p + (tilert_ptr)((size_t)t->first * tilert_dtype_size(t->dtype));
 }
@@ -246,12 +246,12 @@ static void fill_params(GdnRun *r)
 	p->options = r->row.options;
 	p->split = r->row.split;
 	p->scale = r->row.scale;
-	p->q = address(&r->q);
-	p->k = address(&r->k);
-	p->v = address(&r->v);
-	p->g = address(&r->g);
-	p->beta = address(&r->beta);
-	p->o = address(&r->o);
+	p->q = gdn_run_address(&r->q);
+	p->k = gdn_run_address(&r->k);
+	p->v = gdn_run_address(&r->v);
+	p->g = gdn_run_address(&r->g);
+	p->beta = gdn_run_address(&r->beta);
+	p->o = gdn_run_address(&r->o);
 	p->a_log = r->row.options & TILEKERN_RAW_GATE ? r->a_log.p : 0;
 	p->dt_bias = r->row.options & TILEKERN_RAW_GATE && !r->row.without_dt_bias ? r->dt_bias.p : 0;
 	p->cu_seqlens = r->cu.p;
@@ -321,12 +321,36 @@ void gdn_run_forward(GdnRun *r)
 
 float *gdn_run_output(GdnRun *r)
 {
-	return take(&r->o, r->offsets[r->sequences]);
+	return take(&r->o, "o", r->offsets[r->sequences]);
 }
 
 float *gdn_run_u(GdnRun *r)
 {
-	return take(&r->u, r->offsets[r->sequences]);
+	return take(&r->u, "u", r->offsets[r->sequences]);
+}
+
+GdnTensor gdn_run_tensor(const GdnRun *r, int64_t heads, int64_t width, bool copied, tilert_dtype dtype)
+{
+	GdnTensor t = tensor(&r->row, heads, width, copied, dtype);
+	t.buffer = buffer_poisoned(tensor_bytes(&t));
+	return t;
+}
+
+void gdn_run_upload(const GdnRun *r, GdnTensor *t, float *x)
+{
+	buffer_free(t->buffer);
+	upload_rounded(t, x, r->offsets[r->sequences]);
+}
+
+float *gdn_run_read(const GdnRun *r, const GdnTensor *t, const char *name)
+{
+	int64_t rows = t->batch * t->tokens, width = t->heads * t->width;
+	float *out = take(t, name, rows);
+	for (int64_t i = r->offsets[r->sequences] * width; i < rows * width; i++) {
+		if (out[i] != 0)
+			fail_msg("%s: token %lld is behind the last sequence and not 0", name, (long long)(i / width));
+	}
+	return out;
 }
 
 GdnReference gdn_run_reference(const GdnRun *r)

@@ -89,6 +89,13 @@ float *gdn_run_u(GdnRun *r);
 float *gdn_run_states(GdnRun *r);
 /* The slot of a chunk, as tilekern/gdn.h says. */
 int64_t gdn_run_slot(const GdnRun *r, int64_t sequence, int64_t chunk);
+/* A tensor for tokens of the run, strided where its row is, the buffer poisoned; `copied`: by TMA. */
+GdnTensor gdn_run_tensor(const GdnRun *r, int64_t heads, int64_t width, bool copied, tilert_dtype dtype);
+/* x, which becomes what its type has, to a buffer of its own; NaN behind the last sequence. */
+void gdn_run_upload(const GdnRun *r, GdnTensor *t, float *x);
+/* As floats; tokens behind the last sequence must be 0, whatever else is in the buffer still NaN bytes. */
+float *gdn_run_read(const GdnRun *r, const GdnTensor *t, const char *name);
+tilert_ptr gdn_run_address(const GdnTensor *t);
 GdnReference gdn_run_reference(const GdnRun *r);
 int64_t gdn_run_outputs(const GdnRun *r); /* elements of o */
 int64_t gdn_run_state(const GdnRun *r);   /* elements of the state of a sequence */

@@ -167,6 +167,7 @@ int main(int argc, char **argv)
 	n += kda_backward_cases(cases + n);
 	n += gdn_cases(cases + n);
 	n += gdn_states_cases(cases + n);
+	n += gdn_backward_cases(cases + n);
 	n += launch_cases(cases + n);
 	n += limits_cases(cases + n);
 	n += math_cases(cases + n);

@@ -55,6 +55,7 @@ size_t kda_cases(NumericCase *out);
 size_t kda_backward_cases(NumericCase *out);
 size_t gdn_cases(NumericCase *out);
 size_t gdn_states_cases(NumericCase *out);
+size_t gdn_backward_cases(NumericCase *out);
 size_t launch_cases(NumericCase *out);
 size_t limits_cases(NumericCase *out);
 size_t math_cases(NumericCase *out);

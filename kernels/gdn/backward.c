@@ -1,0 +1,290 @@
+/* backward.c - what the GDN backward has of its own: which calls are served, and the kernels that make one.  The forward's chunk and scan leave records,
+ * the states of chunks and u in the workspace; backward_scan carries the state's gradient from the last chunk to the first, backward_grads makes the
+ * gradients of each chunk; the others add up and clear. */
+#include <stddef.h>
+
+#include "../launch/error.h"
+#include "gdn.h"
+
+enum { TILE = 128 /* channels of a state's gradient in memory */ };
+
+typedef tilekern_gdn_backward_params Params;
+
+/* The forward's parameters, of our version. */
+static tilert_status take(const char *who, const Params *p, tilekern_gdn_params *f)
+{
+	if (!p->forward)
+		return launch_fail(TILERT_EINVAL, "%s: forward is NULL", who);
+	return operator_take(gdn_family, who, p->forward, f);
+}
+
+/* ---- Workspace -------------------------------------------------------------------------------------------------- */
+
+/* Where the parts of a call's workspace are, behind those of the scan, and its size. */
+typedef struct Plan { size_t states, gradients, u, dv, sums, bytes; } Plan;
+
+static size_t place(size_t *at, int64_t bytes)
+{
+	size_t here = *at;
+	*at += ((size_t)bytes + GDN_ALIGN - 1) / GDN_ALIGN * GDN_ALIGN;
+	return here;
+}
+
+/* The forward as it is scanned again: it saves u, and its output goes where dv comes later. */
+static tilekern_gdn_params again(const Params *p, const tilekern_gdn_params *f, const Plan *l)
+{
+	tilekern_gdn_params c = *f;
+	c.final_state = c.checkpoint_state = c.states = c.records = 0;
+	c.workspace = p->workspace;
+	c.u = p->workspace + l->u;
+	c.o = p->dv ? p->dv : p->workspace + l->dv;
+	c.o_strides = p->dv ? p->dv_strides : (tilekern_strides){ 0, 0, 0 };
+	return c;
+}
+
+static Plan plan(const Params *p, const tilekern_gdn_params *f, int sm_count)
+{
+	const int64_t chunks = sequences_slots(SEQUENCES_OF(f)) * f->value_heads, values = f->batch * f->tokens * f->value_heads * f->value_dim;
+	Plan l = { .u = 1 };
+	if (f->tokens == 0)
+		return (Plan){ 0 };
+	const tilekern_gdn_params c = again(p, f, &l);
+	place(&l.bytes, (int64_t)gdn_plan(&c, sm_count).bytes);
+	l.states = place(&l.bytes, chunks * f->key_dim * f->value_dim * 2);
+	l.gradients = place(&l.bytes, chunks * TILE * TILE * 2);
+	l.u = place(&l.bytes, values * 2);
+	l.dv = place(&l.bytes, p->dv ? 0 : values * 2);
+	l.sums = place(&l.bytes, p->da_log || p->ddt_bias ? chunks * 2 * (int64_t)sizeof(float) : 0);
+	return l;
+}
+
+static size_t workspace(const void *p, int sm_count)
+{
+	tilekern_gdn_params f;
+	return take("", p, &f) == TILERT_OK ? plan(p, &f, sm_count).bytes : 0;
+}
+
+/* ---- Checks --------------------------------------------------------------------------------------------------- */
+
+static tilert_status extents(const char *who, const void *p)
+{
+	tilekern_gdn_params f;
+	tilert_status s = take(who, p, &f);
+	if (s != TILERT_OK)
+		return s;
+	const CheckExtent dims[] = { { "key_dim", f.key_dim, 8, TILE }, { "value_dim", f.value_dim, 8, TILE } };
+	s = check_extents(who, dims, 2);
+	if (s == TILERT_OK && (f.key_dim % 8 != 0 || f.value_dim % 8 != 0))
+		s = launch_fail(TILERT_EINVAL, "%s: key_dim x value_dim is %lld x %lld, not multiples of 8", who, (long long)f.key_dim, (long long)f.value_dim);
+	return s;
+}
+
+static bool idle(const void *p)
+{
+	tilekern_gdn_params f;
+	return take("", p, &f) != TILERT_OK || gdn_family->idle(&f);
+}
+
+enum { DOUT, DQ, DK, DV, DG, DBETA, ROWS };
+
+static void list_rows(const Params *p, const tilekern_gdn_params *f, Rows r[ROWS])
+{
+	const int64_t b = f->batch, t = f->tokens, h = f->qk_heads, hv = f->value_heads;
+	r[DOUT] = (Rows){ "dout", p->dout, f->dtype, b, t, hv, f->value_dim, p->dout_strides, 8, false };
+	r[DQ] = (Rows){ "dq", p->dq, f->dtype, b, t, h, f->key_dim, p->dq_strides, 8, true };
+	r[DK] = (Rows){ "dk", p->dk, f->dtype, b, t, h, f->key_dim, p->dk_strides, 8, true };
+	r[DV] = (Rows){ "dv", p->dv, f->dtype, b, t, hv, f->value_dim, p->dv_strides, 8, true };
+	r[DG] = (Rows){ "dg", p->dg, f->gate_dtype, b, t, hv, 1, p->dg_strides, 1, true };
+	r[DBETA] = (Rows){ "dbeta", p->dbeta, f->beta_dtype, b, t, hv, 1, p->dbeta_strides, 1, true };
+}
+
+/* What the forward may serve and the backward does not. */
+static tilert_status check_served(const char *who, const Params *p, const tilekern_gdn_params *f)
+{
+	const bool raw_gate = (f->options & TILEKERN_RAW_GATE) != 0;
+	const struct { const char *name; bool given; } fields[] = { { "da_log", p->da_log != 0 }, { "ddt_bias", p->ddt_bias != 0 } };
+	tilert_status s = check_dtypes(who, &(CheckDtype){ "dtype", f->dtype, 1, { TILERT_BF16 } }, 1);
+	for (size_t i = 0; s == TILERT_OK && i < sizeof fields / sizeof fields[0]; i++) {
+		if (fields[i].given && !raw_gate)
+			s = launch_fail(TILERT_EINVAL, "%s: %s is given, which needs RAW_GATE; options are 0x%x", who, fields[i].name, f->options);
+	}
+	return s;
+}
+
+static tilert_status check_addresses(const char *who, const Params *p, const tilekern_gdn_params *f)
+{
+	const CheckPointer pointers[] = {
+		{ "dfinal_state", p->dfinal_state, 16, false }, { "dq", p->dq, 16, false }, { "dk", p->dk, 16, false }, { "dv", p->dv, 16, false },
+		{ "dg", p->dg, (unsigned)tilert_dtype_size(f->gate_dtype), false }, { "dbeta", p->dbeta, (unsigned)tilert_dtype_size(f->beta_dtype), false },
+		{ "da_log", p->da_log, 4, false }, { "ddt_bias", p->ddt_bias, 4, false }, { "dinitial_state", p->dinitial_state, 16, false },
+		{ "workspace", p->workspace, GDN_ALIGN, f->tokens > 0 },
+	};
+	return check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
+}
+
+/* Kernels read inputs again when others have written: what is written overlaps nothing. */
+static tilert_status check_regions(const char *who, const Params *p, const tilekern_gdn_params *f)
+{
+	enum { OWN = 8 };
+	Rows given[GDN_ROWS], rows[ROWS];
+	const States st = STATES_OF(f);
+	const int64_t hv = f->value_heads, states = sequences_count(SEQUENCES_OF(f)) * hv * f->key_dim * f->value_dim * (int64_t)sizeof(float);
+	Region r[OWN + GDN_ROWS + ROWS + STATES_REGIONS] = {
+		{ "workspace", p->workspace, f->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true },
+		{ "a_log", f->a_log, hv * (int64_t)tilert_dtype_size(f->a_log_dtype), 0, 0, false },
+		{ "dt_bias", f->dt_bias, hv * (int64_t)tilert_dtype_size(f->dt_bias_dtype), 0, 0, false }, sequences_region(SEQUENCES_OF(f)),
+		{ "dfinal_state", p->dfinal_state, states, 0, 0, false }, { "dinitial_state", p->dinitial_state, states, 0, 0, true },
+		{ "da_log", p->da_log, hv * 4, 0, 0, true }, { "ddt_bias", p->ddt_bias, hv * 4, 0, 0, true },
+	};
+	gdn_rows(f, given);
+	list_rows(p, f, rows);
+	for (int i = 0; i < GDN_ROWS; i++)
+		r[OWN + i] = rows_region(&given[i]);
+	for (int i = 0; i < ROWS; i++)
+		r[OWN + GDN_ROWS + i] = rows_region(&rows[i]);
+	states_regions(&st, r + OWN + GDN_ROWS + ROWS);
+	return check_apart(who, r, sizeof r / sizeof r[0]);
+}
+
+/* The forward's parameters without what it writes. */
+static tilekern_gdn_params inputs(const tilekern_gdn_params *f)
+{
+	tilekern_gdn_params c = *f;
+	c.o = c.final_state = c.output_indices = c.checkpoint_state = c.checkpoint_offsets = c.checkpoint_starts = c.checkpoint_indices = 0;
+	c.checkpoint_every = c.checkpoint_slots = 0;
+	c.states = c.u = c.records = c.workspace = 0;
+	c.workspace_bytes = 0;
+	return c;
+}
+
+static tilert_status check(const char *who, const void *params)
+{
+	const Params *p = params;
+	tilekern_gdn_params f, c;
+	Rows rows[ROWS];
+	tilert_status s = take(who, p, &f);
+	if (s != TILERT_OK)
+		return s;
+	c = f = inputs(&f);
+	c.o = p->dout; /* as the forward would check them */
+	c.o_strides = p->dout_strides;
+	c.workspace = p->workspace;
+	s = check_pointers(who, &(CheckPointer){ "dout", p->dout, 16, f.tokens > 0 && !idle(p) }, 1);
+	if (s == TILERT_OK && !idle(p))
+		s = check_addresses(who, p, &f);
+	if (s == TILERT_OK)
+		s = gdn_family->check(who, &c);
+	if (s == TILERT_OK)
+		s = check_served(who, p, &f);
+	if (s != TILERT_OK || idle(p))
+		return s;
+	list_rows(p, &f, rows);
+	s = check_strides(who, rows, ROWS);
+	return s == TILERT_OK ? check_regions(who, p, &f) : s;
+}
+
+/* ---- Calls ---------------------------------------------------------------------------------------------------- */
+
+static void add_states(Args *a, const Params *p, const tilekern_gdn_params *f)
+{
+	const int64_t hv = f->value_heads, kv = f->key_dim * f->value_dim, ends[] = { sequences_count(SEQUENCES_OF(f)), hv, f->key_dim, f->value_dim };
+	const int64_t strides[] = { hv * kv, kv, f->state_v_first ? 1 : f->value_dim, f->state_v_first ? f->key_dim : 1 };
+	args_tensor(a, "dht", p->dfinal_state, TILERT_F32, 4, ends, strides);
+	args_integer(a, "d0", strides[0]);
+	args_tensor(a, "dh0", p->dinitial_state, TILERT_F32, 4, ends, strides);
+	args_integer(a, "j0", strides[0]);
+}
+
+static void add_gradients(Args *a, Rows r[ROWS])
+{
+	args_rows(a, &r[DQ], "dq", "x0");
+	args_rows(a, &r[DK], "dk", "y0");
+	args_rows(a, &r[DV], "dv", "w0");
+	args_rows(a, &r[DG], ARGS_TYPED(r[DG].dtype, "dg"), "z0");
+	args_rows(a, &r[DBETA], ARGS_TYPED(r[DBETA].dtype, "dbeta"), "e0");
+}
+
+/* What only the backward has; dv is there even if it is not wanted. */
+static void add_arguments(Args *a, const Params *p, const tilekern_gdn_params *f, const tilekern_gdn_params *c, const Plan *l)
+{
+	const int64_t n = sequences_slots(SEQUENCES_OF(f)), hv = f->value_heads, heads[] = { hv };
+	const int64_t states[] = { n, hv, f->value_dim, f->key_dim }, gradients[] = { n, hv, TILE, TILE }, sums[] = { hv, n, 2 };
+	Rows r[ROWS];
+	list_rows(p, f, r);
+	r[DV].p = c->o;
+	r[DV].given = c->o_strides;
+	args_rows(a, &r[DOUT], "dout", "r0");
+	add_gradients(a, r);
+	add_states(a, p, f);
+	args_tensor(a, "hvk", p->workspace + l->states, f->dtype, 4, states, NULL);
+	args_tensor(a, "dstates", p->workspace + l->gradients, f->dtype, 4, gradients, NULL);
+	args_tensor(a, "sums", p->da_log || p->ddt_bias ? p->workspace + l->sums : 0, TILERT_F32, 3, sums, NULL);
+	args_tensor(a, "da_log", p->da_log, TILERT_F32, 1, heads, NULL);
+	args_tensor(a, "ddt_bias", p->ddt_bias, TILERT_F32, 1, heads, NULL);
+}
+
+/* Zeros behind the last sequence, for any 16-bit type as for bf16. */
+static tilert_status queue_clear(Queue *q, const Params *p, const tilekern_gdn_params *f)
+{
+	Args a = { .n = 0 };
+	Rows r[ROWS];
+	const struct { const char *name; int64_t value; } dims[] = { { "B", f->batch }, { "T", f->tokens }, { "H", f->qk_heads }, { "HV", f->value_heads },
+		{ "K", f->key_dim }, { "V", f->value_dim } };
+	list_rows(p, f, r);
+	for (int i = 0; i < ROWS; i++)
+		r[i].dtype = r[i].dtype == TILERT_F32 ? TILERT_F32 : TILERT_BF16;
+	add_gradients(&a, r);
+	sequences_arguments(&a, SEQUENCES_OF(f));
+	for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++)
+		args_dim(&a, dims[i].name, dims[i].value);
+	return queue_kernel(q, (int[AXES]){ backward_clear, none, TILE, any }, &a);
+}
+
+/* No tokens: the gradient of the states passes through. */
+static tilert_status queue_states(Queue *q, const Params *p, const tilekern_gdn_params *f)
+{
+	const States s = { .sequences = sequences_count(SEQUENCES_OF(f)), .heads = f->value_heads, .key_dim = f->key_dim, .value_dim = f->value_dim,
+		.dtype = TILERT_F32, .v_first = f->state_v_first != 0, .initial = p->dfinal_state, .final = p->dinitial_state };
+	return states_only(q, &s);
+}
+
+static tilert_status queue_all(Queue *q, const Params *p, const tilekern_gdn_params *f)
+{
+	const Plan l = plan(p, f, q->op->sm_count);
+	const tilekern_gdn_params c = again(p, f, &l);
+	const GdnPlan forward = gdn_plan(&c, q->op->sm_count);
+	const int type = bf16;
+	Args a = gdn_arguments(&c, &forward, 0);
+	add_arguments(&a, p, f, &c, &l);
+	tilert_status s = gdn_queue_scan(q, &c, &forward, &a);
+	if (s == TILERT_OK)
+		s = queue_kernel(q, (int[AXES]){ backward_scan, type, TILE, any }, &a);
+	if (s == TILERT_OK && (p->dq || p->dk || p->dg || p->dbeta || p->da_log || p->ddt_bias))
+		s = queue_kernel(q, (int[AXES]){ backward_grads, type, TILE, any }, &a);
+	if (s == TILERT_OK && p->dbeta && (f->options & TILEKERN_SIGMOID_BETA) == 0)
+		s = queue_kernel(q, (int[AXES]){ backward_beta, type, TILE, any }, &a);
+	if (s == TILERT_OK && (p->da_log || p->ddt_bias))
+		s = queue_kernel(q, (int[AXES]){ backward_sums, none, TILE, any }, &a);
+	return s == TILERT_OK && f->cu_seqlens ? queue_clear(q, p, f) : s;
+}
+
+static tilert_status queue(Queue *q, const void *params, int sm_count)
+{
+	const Params *p = params;
+	tilekern_gdn_params f;
+	tilert_status s = take(q->who, p, &f);
+	(void)sm_count;
+	if (s != TILERT_OK)
+		return s;
+	f = inputs(&f);
+	return f.tokens == 0 ? queue_states(q, p, &f) : queue_all(q, p, &f);
+}
+
+static void init(void *p) { tilekern_gdn_backward_params_init(p); }
+
+static const Family family = {
+	.name = "tilekern_gdn_backward", .init = init, .size = sizeof(Params), .first = sizeof(Params), .workspace_bytes = offsetof(Params, workspace_bytes),
+	.extents = extents, .check = check, .idle = idle, .workspace = workspace, .queue = queue,
+};
+
+BACKWARD_FUNCTIONS(gdn, &family);

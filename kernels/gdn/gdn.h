@@ -1,0 +1,25 @@
+/* gdn.h - what the GDN backward has of the forward. */
+#ifndef TILE_GDN_GDN_H
+#define TILE_GDN_GDN_H
+
+#include <tilekern/gdn.h>
+
+#include "../launch/sequences.h"
+#include "../launch/states.h"
+#include "plan.h"
+
+/* Axes of variants.def. */
+enum { chunk, scan, scan_wide, scan_units, join_units, forward, backward_scan, backward_grads, backward_sums, backward_clear, backward_beta };
+enum { none, bf16, f16 };
+enum { any, v64, v128, save, stops, kf32, vf32, kio, vio };
+
+extern const Family *const gdn_family;
+
+enum { Q, K, V, O, G, BETA, U, GDN_ROWS };
+void gdn_rows(const tilekern_gdn_params *p, Rows r[GDN_ROWS]);
+/* hold: 0, or where the initial states are for this call. */
+Args gdn_arguments(const tilekern_gdn_params *p, const GdnPlan *l, tilert_ptr hold);
+/* The records and the scan, with what is in the arguments. */
+tilert_status gdn_queue_scan(Queue *q, const tilekern_gdn_params *p, const GdnPlan *l, const Args *a);
+
+#endif

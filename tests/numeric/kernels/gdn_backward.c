@@ -1,0 +1,435 @@
+/* gdn_backward.c - the gradients of the GDN backward against those of the token recurrence. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/check/accuracy.h"
+#include "tests/check/delta.h"
+#include "tests/check/random.h"
+#include "tests/numeric/kernels/gdn_pool.h"
+#include "tests/numeric/kernels/gdn_run.h"
+
+enum { RAW = TILEKERN_RAW_GATE, NORM = TILEKERN_L2NORM, SIGMOID = TILEKERN_SIGMOID_BETA, TWICE = TILEKERN_SIGMOID_BETA | TILEKERN_TWICE_BETA };
+
+/* Gradients by token, then the others. */
+enum { DQ, DK, DV, DG, DBETA, TOKENS, DH0 = TOKENS, DA, DBIAS, ALL };
+static const char *const names[ALL] = { "dq", "dk", "dv", "dg", "dbeta", "dinitial_state", "da_log", "ddt_bias" };
+
+/* A forward with what its backward needs. */
+typedef struct Backward {
+	GdnRun *r;
+	tilekern_gdn_backward_params p;
+	GdnTensor dout, token[TOKENS];
+	float *out;                /* what dout has */
+	Buffer dht, other[ALL], workspace;
+	double *dstate;            /* [sequences][heads][K][V] */
+} Backward;
+
+/* ---- making ---- */
+
+static int64_t elements(const Backward *b, int which)
+{
+	const GdnTensor *t = &b->token[which < TOKENS ? which : 0];
+	if (which < TOKENS)
+		return t->batch * t->tokens * t->heads * t->width;
+	return which == DH0 ? b->r->sequences * gdn_run_state(b->r) : b->r->row.in.value_heads;
+}
+
+/* Where element i of [sequences][heads][K][V] is. */
+static int64_t state_index(const Backward *b, int64_t i)
+{
+	int64_t n = gdn_run_state(b->r);
+	return i / n * n + gdn_pool_inner(&b->r->row, i % n);
+}
+
+static void make_dht(Backward *b, Random *random, float size)
+{
+	int64_t n = elements(b, DH0);
+	float *laid = memory((size_t)n * sizeof *laid);
+	b->dstate = memory((size_t)n * sizeof *b->dstate);
+	for (int64_t i = 0; i < n; i++)
+		b->dstate[i] = (double)(laid[state_index(b, i)] = size * random_normal(random));
+	b->dht = buffer_of(laid, (size_t)n * sizeof *laid);
+	free(laid);
+}
+
+static tilert_ptr *field(tilekern_gdn_backward_params *p, int which)
+{
+	tilert_ptr *const fields[ALL] = { &p->dq, &p->dk, &p->dv, &p->dg, &p->dbeta, &p->dinitial_state, &p->da_log, &p->ddt_bias };
+	return fields[which];
+}
+
+static bool has(const Backward *b, int which)
+{
+	return which < TOKENS || (which == DH0 ? b->r->p.initial_state != 0 : (b->r->row.options & RAW) != 0);
+}
+
+static void fill_params(Backward *b)
+{
+	tilekern_gdn_backward_params *p = &b->p;
+	p->forward = &b->r->p;
+	p->dout = gdn_run_address(&b->dout);
+	p->dfinal_state = b->dht.p;
+	for (int i = 0; i < ALL; i++)
+		*field(p, i) = !has(b, i) ? 0 : i < TOKENS ? gdn_run_address(&b->token[i]) : b->other[i].p;
+	if (!b->r->row.strided)
+		return;
+	p->dout_strides = b->dout.strides;
+	p->dq_strides = b->token[DQ].strides;
+	p->dk_strides = b->token[DK].strides;
+	p->dv_strides = b->token[DV].strides;
+	p->dg_strides = b->token[DG].strides;
+	p->dbeta_strides = b->token[DBETA].strides;
+}
+
+static void make_workspace(Backward *b)
+{
+	buffer_free(b->workspace);
+	GDN_OK(tilekern_gdn_backward_workspace_bytes(b->r->gdn, &b->p, &b->p.workspace_bytes));
+	b->workspace = buffer_poisoned(b->p.workspace_bytes);
+	b->p.workspace = b->workspace.p;
+}
+
+static void make_dout(Backward *b, Random *random, float size)
+{
+	const int64_t n = gdn_run_outputs(b->r);
+	b->dout = gdn_run_tensor(b->r, b->r->row.in.value_heads, b->r->row.in.value_dim, true, b->r->q.dtype);
+	b->out = memory((size_t)n * sizeof *b->out + 1);
+	for (int64_t i = 0; i < n; i++)
+		b->out[i] = size * random_normal(random);
+	gdn_run_upload(b->r, &b->dout, b->out);
+}
+
+static Backward make(const GdnRow *row, float size)
+{
+	GdnRun *r = gdn_run_make(row);
+	Backward b = { .r = r };
+	const GdnTensor *as[TOKENS] = { &r->q, &r->k, &r->v, &r->g, &r->beta };
+	Random random;
+	tilekern_gdn_backward_params_init(&b.p);
+	random_init(&random, row->in.seed + 1000);
+	for (int i = 0; i < TOKENS; i++)
+		b.token[i] = gdn_run_tensor(r, as[i]->heads, as[i]->width, i < DG, as[i]->dtype);
+	make_dout(&b, &random, size);
+	for (int i = TOKENS; i < ALL; i++)
+		b.other[i] = buffer_poisoned((size_t)elements(&b, i) * sizeof(float));
+	if (row->states == GDN_FINAL || row->states == GDN_BOTH)
+		make_dht(&b, &random, size);
+	fill_params(&b);
+	make_workspace(&b);
+	return b;
+}
+
+static void release(Backward *b)
+{
+	for (int i = 0; i < TOKENS; i++)
+		buffer_free(b->token[i].buffer);
+	for (int i = TOKENS; i < ALL; i++)
+		buffer_free(b->other[i]);
+	buffer_free(b->dout.buffer);
+	buffer_free(b->dht);
+	buffer_free(b->workspace);
+	free(b->out);
+	free(b->dstate);
+	gdn_run_free(b->r);
+}
+
+static void run(Backward *b)
+{
+	GDN_OK(tilekern_gdn_backward(b->r->gdn, &b->p, NULL));
+	OK(tilert_stream_sync(numeric_device(), NULL));
+	free(buffer_take(b->workspace)); /* looks at the guard */
+}
+
+/* In the order of the reference. */
+static float *take(const Backward *b, int which)
+{
+	if (which < TOKENS)
+		return gdn_run_read(b->r, &b->token[which], names[which]);
+	float *laid = buffer_take(b->other[which]), *out = memory((size_t)elements(b, which) * sizeof *out + 1);
+	for (int64_t i = 0; i < elements(b, which); i++)
+		out[i] = laid[which == DH0 ? state_index(b, i) : i];
+	free(laid);
+	return out;
+}
+
+/* ---- the reference ---- */
+
+static double *as_doubles(const float *x, int64_t n)
+{
+	double *out = x ? memory((size_t)n * sizeof *out + 1) : NULL;
+	for (int64_t i = 0; i < n && x; i++)
+		out[i] = (double)x[i];
+	return out;
+}
+
+static void free_inputs(const Delta *d)
+{
+	const double *const all[] = { d->q, d->k, d->v, d->g, d->beta, d->a_log, d->dt_bias, d->initial, d->dout };
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		free((void *)all[i]);
+}
+
+static Delta reference(const Backward *b)
+{
+	const GdnReference f = gdn_run_reference(b->r);
+	const int64_t rows = f.batch * f.tokens, keys = rows * f.qk_heads * f.key_dim, values = rows * f.value_heads * f.value_dim;
+	Delta d = { .batch = f.batch, .tokens = f.tokens, .qk_heads = f.qk_heads, .value_heads = f.value_heads, .key_dim = f.key_dim,
+		.value_dim = f.value_dim, .gate_dim = 1, .sequences = f.sequences, .offsets = f.offsets, .scale = f.scale, .l2norm = f.l2norm,
+		.sigmoid_beta = f.sigmoid_beta, .twice_beta = f.twice_beta, .gate = f.raw_gate ? DELTA_GATE_SOFTPLUS : DELTA_GATE_LOG };
+	d.q = as_doubles(f.q, keys);
+	d.k = as_doubles(f.k, keys);
+	d.v = as_doubles(f.v, values);
+	d.g = as_doubles(f.g, rows * f.value_heads);
+	d.beta = as_doubles(f.beta, rows * f.value_heads);
+	d.a_log = as_doubles(f.raw_gate ? f.a_log : NULL, f.value_heads);
+	d.dt_bias = as_doubles(f.raw_gate ? f.dt_bias : NULL, f.value_heads);
+	d.initial = as_doubles(f.initial, elements(b, DH0));
+	d.dout = as_doubles(b->out, values);
+	d.dstate = b->dstate;
+	return d;
+}
+
+/* ---- comparing ---- */
+
+static Accuracy measure(const Backward *b, int which, const double *want, const float *got)
+{
+	const int64_t heads = b->r->row.in.value_heads;
+	if (which < TOKENS)
+		return accuracy_of_packed(want, got, (AccuracyShape){ b->r->sequences, 0, b->token[which].heads, b->token[which].width, GDN_CHUNK }, b->r->offsets);
+	int64_t rows = which == DH0 ? b->r->sequences * heads : 1;
+	return accuracy_of_floats(want, got, (AccuracyShape){ rows, 1, 1, elements(b, which) / rows, 1 });
+}
+
+/* FLA's contract (maths.md 4): .008, .02 for the gradients of gates and beta, three times that in a chunk. */
+static void expect_accurate(const Backward *b, int which, const double *want)
+{
+	const GdnRow *row = &b->r->row;
+	const bool small = which == DG || which == DBETA || which >= DA;
+	const double allowed = small ? .02 : row->overall != 0 ? row->overall : .008, chunk = row->chunk != 0 ? row->chunk : 3 * allowed;
+	float *got = take(b, which);
+	Accuracy a = measure(b, which, want, got);
+	char text[256];
+	accuracy_text(&a, text, sizeof text);
+	if (getenv("TILE_TEST_VERBOSE"))
+		print_message("    %-14s %s\n", names[which], text);
+	if (a.not_finite || !(a.rms_ratio < allowed) || (which < DA && !(a.worst_ratio < chunk)))
+		fail_msg("%s: %s; allowed are %g and %g", names[which], text, allowed, chunk);
+	free(got);
+}
+
+static void check_gradients(Backward *b)
+{
+	Delta ref = reference(b);
+	double *want[ALL];
+	for (int i = 0; i < ALL; i++)
+		want[i] = memory((size_t)elements(b, i) * sizeof *want[i] + 1);
+	assert_true(delta_run(&ref, &(DeltaResult){ .q = want[DQ], .k = want[DK], .v = want[DV], .g = want[DG], .beta = want[DBETA],
+		.initial = want[DH0], .a_log = want[DA], .dt_bias = want[DBIAS] }));
+	run(b);
+	for (int i = 0; i < ALL; i++) {
+		if (has(b, i))
+			expect_accurate(b, i, want[i]);
+		free(want[i]);
+	}
+	free_inputs(&ref);
+	release(b);
+}
+
+static void run_gradients(const void *row)
+{
+	Backward b = make(row, 1);
+	check_gradients(&b);
+}
+
+static void run_tiny(const void *row)
+{
+	Backward b = make(row, 1e-6F);
+	check_gradients(&b);
+}
+
+static void run_large(const void *row)
+{
+	Backward b = make(row, 1e3F);
+	check_gradients(&b);
+}
+
+/* beta of 0, and so small that its square is nothing, in every third token. */
+static void run_small_beta(const void *row)
+{
+	Backward b = make(row, 1);
+	GdnRun *r = b.r;
+	for (int64_t i = 0; i < elements(&b, DBETA); i += 3)
+		r->in.beta[i] = i % 2 == 0 ? 0 : 1e-7F;
+	gdn_run_upload(r, &r->beta, r->in.beta);
+	r->p.beta = gdn_run_address(&r->beta);
+	check_gradients(&b);
+}
+
+/* ---- bits ---- */
+
+static void take_all(const Backward *b, float *out[ALL])
+{
+	for (int i = 0; i < ALL; i++)
+		out[i] = has(b, i) ? take(b, i) : NULL;
+}
+
+static void expect_same(const Backward *b, int which, const float *want)
+{
+	float *got = take(b, which);
+	for (int64_t i = 0; i < elements(b, which); i++) {
+		if (memcmp(got + i, want + i, sizeof *got) != 0)
+			fail_msg("%s: element %lld is %.9g, it was %.9g", names[which], (long long)i, (double)got[i], (double)want[i]);
+	}
+	free(got);
+}
+
+static void poison(const Backward *b)
+{
+	for (int i = 0; i < ALL; i++)
+		buffer_poison(i < TOKENS ? b->token[i].buffer : b->other[i]);
+	buffer_poison(b->workspace);
+}
+
+static void run_prepared(Backward *b)
+{
+	tilekern_gdn_call *call;
+	GDN_OK(tilekern_gdn_backward_prepare(b->r->gdn, &b->p, &call));
+	GDN_OK(tilekern_gdn_launch(call, NULL));
+	OK(tilert_stream_sync(numeric_device(), NULL));
+	tilekern_gdn_call_destroy(call);
+}
+
+/* Another schedule and the two-step interface give the same bits; so does each gradient wanted alone. */
+static void run_same_bits(const void *row)
+{
+	Backward b = make(row, 1);
+	const tilekern_gdn_backward_params all = b.p;
+	float *want[ALL];
+	run(&b);
+	take_all(&b, want);
+	poison(&b);
+	if (numeric_on_cpu())
+		OK(tilert_cpu_configure(numeric_device(), 12345, b.r->row.processors));
+	run_prepared(&b);
+	for (int i = 0; i < ALL; i++)
+		expect_same(&b, i, want[i]);
+	for (int only = 0; only < ALL; only++) {
+		poison(&b);
+		b.p = all;
+		for (int i = 0; i < ALL; i++)
+			*field(&b.p, i) = i == only ? *field(&b.p, i) : 0;
+		make_workspace(&b);
+		run(&b);
+		expect_same(&b, only, want[only]);
+	}
+	for (int i = 0; i < ALL; i++)
+		free(want[i]);
+	release(&b);
+}
+
+/* ---- refusals ---- */
+
+static void expect_refused(const Backward *b, const tilekern_gdn_backward_params *p, const char *const *words)
+{
+	tilekern_gdn_call *untouched = (tilekern_gdn_call *)b->r, *call = untouched;
+	assert_int_equal(tilekern_gdn_backward_prepare(b->r->gdn, p, &call), TILERT_EINVAL);
+	assert_ptr_equal(call, untouched);
+	for (; *words; words++) {
+		if (!strstr(tilekern_last_error(), *words))
+			fail_msg("no '%s' in: %s", *words, tilekern_last_error());
+	}
+}
+
+static void run_refusals(const void *row)
+{
+	Backward b = make(row, 1);
+	tilekern_gdn_backward_params p;
+	tilekern_gdn_params f;
+#define REFUSED(change, ...) (p = b.p, f = b.r->p, p.forward = &f, (void)(change), expect_refused(&b, &p, (const char *[]){ __VA_ARGS__, NULL }))
+	REFUSED(p.size = 8, "tilekern_gdn_backward_prepare: ", "size", "8");
+	REFUSED(p.forward = NULL, "forward is NULL");
+	REFUSED(f.size = 8, "size", "8");
+	REFUSED(f.tokens = -3, "tokens", "-3");
+	REFUSED(f.value_dim = 136, "value_dim", "136", "128");
+	REFUSED(f.key_dim = 60, "60", "multiples of 8");
+	REFUSED(f.dtype = TILERT_F16, "dtype", "f16", "bf16");
+	REFUSED(p.da_log = p.workspace, "da_log", "0x0");
+	REFUSED(p.ddt_bias = p.workspace, "ddt_bias", "0x0");
+	REFUSED(p.dout = 0, "dout is 0");
+	REFUSED(f.v = 0, "v is 0");
+	REFUSED(p.dq += 8, "dq is at", "16");
+	REFUSED(p.dinitial_state += 4, "dinitial_state is at", "16");
+	REFUSED(p.dg += 1, "dg is at", "4");
+	REFUSED((p.dk_strides = b.token[DK].strides, p.dk_strides.token += 4), "dk_strides.token", "multiple of 8");
+	REFUSED(p.dq = f.q, "q (", "dq (", "overlap");
+	REFUSED(p.dv = p.dout + 256, "dout (", "dv (", "overlap");
+	REFUSED(p.dbeta = p.workspace, "workspace", "dbeta", "overlap");
+	REFUSED(p.dinitial_state = f.initial_state, "initial_state", "dinitial_state", "overlap");
+	REFUSED(p.workspace_bytes -= 1, "workspace_bytes", "are needed");
+	REFUSED(p.workspace += 16, "workspace is at", "256");
+	REFUSED(p.workspace = 0, "workspace is 0");
+#undef REFUSED
+	release(&b);
+}
+
+/* ---- no tokens ---- */
+
+static void run_nothing(const void *row)
+{
+	Backward b = make(row, 1);
+	run(&b);
+	float *got = take(&b, DH0);
+	for (int64_t i = 0; i < elements(&b, DH0); i++)
+		assert_true((double)got[i] == b.dstate[i]);
+	free(got);
+	release(&b);
+}
+
+size_t gdn_backward_cases(NumericCase *out)
+{
+	static const int mixed[] = { 40, 0, 1, 65, 33, 130, -1 }, few[] = { 33, 0, 66, -1 };
+#define IN(...) .in = { __VA_ARGS__ }
+	static const struct { const char *name; void (*run)(const void *); GdnRow row; } cases[] = {
+		{ "mild", run_gradients, { IN(.tokens = 173, .qk_heads = 2, .seed = 1) } },
+		{ "states", run_gradients, { IN(.batch = 2, .tokens = 77, .seed = 2), .states = GDN_BOTH } },
+		{ "states_v_first", run_gradients, { IN(.tokens = 65, .seed = 3), .states = GDN_BOTH, .state_v_first = true } },
+		{ "no_decay", run_gradients, { IN(.tokens = 200, .gates = GDN_GATES_ZERO, .seed = 4), .states = GDN_BOTH } },
+		{ "-5", run_gradients, { IN(.tokens = 100, .gates = GDN_GATES_STRONG, .seed = 5), .states = GDN_BOTH } },
+		{ "resets", run_gradients, { IN(.tokens = 200, .gates = GDN_GATES_MIXED, .seed = 6), .states = GDN_BOTH } },
+		{ "positive", run_gradients, { IN(.tokens = 200, .keys = GDN_KEYS_POSITIVE, .seed = 7) } },
+		{ "positive_no_decay", run_gradients, { IN(.tokens = 200, .keys = GDN_KEYS_POSITIVE, .gates = GDN_GATES_ZERO, .seed = 8) } },
+		{ "norm", run_gradients, { IN(.tokens = 100, .seed = 9), .options = NORM, .states = GDN_BOTH } },
+		{ "grouped", run_gradients, { IN(.tokens = 130, .qk_heads = 2, .value_heads = 6, .seed = 10), .options = NORM } },
+		{ "everything", run_gradients, { IN(.batch = 2, .tokens = 99, .value_heads = 2, .seed = 11), .options = NORM | RAW | TWICE, .states = GDN_BOTH } },
+		{ "raw_16_bits", run_gradients, { IN(.tokens = 130, .value_heads = 2, .gate16 = true, .beta16 = true, .seed = 12), .options = NORM | RAW | SIGMOID,
+			.states = GDN_BOTH } },
+		{ "raw_without_bias", run_gradients, { IN(.tokens = 70, .seed = 13), .options = RAW, .without_dt_bias = true, .a_log_type = TILERT_F16,
+			.gate_type = TILERT_F16, .beta_type = TILERT_F16 } },
+		{ "packed", run_gradients, { .lengths = mixed, .spare = 30, .states = GDN_BOTH, IN(.value_heads = 2, .seed = 14) } },
+		{ "packed_i64_everything", run_gradients, { .lengths = mixed, .spare = 70, .lengths_i64 = true, .options = NORM | RAW | SIGMOID, .states = GDN_BOTH,
+			IN(.qk_heads = 2, .value_heads = 4, .beta16 = true, .seed = 15) } },
+		{ "strided", run_gradients, { IN(.batch = 2, .tokens = 70, .qk_heads = 2, .value_heads = 4, .seed = 16), .strided = true } },
+		{ "K64_V96", run_gradients, { IN(.tokens = 100, .key_dim = 64, .value_dim = 96, .seed = 17), .states = GDN_BOTH, .options = NORM } },
+		{ "K72_V8", run_gradients, { IN(.tokens = 100, .key_dim = 72, .value_dim = 8, .seed = 18), .states = GDN_BOTH, .state_v_first = true, .overall = .01 } },
+		{ "one_token", run_gradients, { IN(.tokens = 1, .seed = 19), .states = GDN_BOTH, .overall = .01 } },
+		{ "64_tokens", run_gradients, { IN(.tokens = 64, .seed = 20) } },
+		{ "small_beta", run_small_beta, { IN(.tokens = 101, .value_heads = 2, .seed = 21), .options = NORM, .states = GDN_BOTH } },
+		{ "small_beta_packed", run_small_beta, { .lengths = mixed, .spare = 5, .states = GDN_BOTH, .strided = true, IN(.seed = 22), .chunk = 1 } },
+		{ "tiny", run_tiny, { IN(.tokens = 130, .seed = 23), .states = GDN_BOTH } },
+		{ "large", run_large, { IN(.tokens = 130, .seed = 24), .states = GDN_BOTH } },
+		{ "pool", run_gradients, { .lengths = mixed, .pool = { .slots = true, .has = true }, .states = GDN_BOTH, IN(.seed = 25) } },
+		{ "cut", run_gradients, { IN(.tokens = 700, .seed = 26), .states = GDN_BOTH, .processors = 16 } },
+		{ "same_bits", run_same_bits, { .lengths = few, .spare = 5, IN(.value_heads = 2, .seed = 27), .options = NORM | RAW | SIGMOID, .states = GDN_BOTH } },
+		{ "nothing_to_do", run_nothing, { IN(.batch = 2, .seed = 28), .states = GDN_BOTH } },
+		{ "refuses_wrong_arguments", run_refusals, { IN(.batch = 2, .tokens = 3, .qk_heads = 2, .seed = 29), .states = GDN_BOTH } },
+	};
+#undef IN
+	size_t n = sizeof cases / sizeof cases[0];
+	for (size_t i = 0; i < n; i++) {
+		out[i] = (NumericCase){ .run = cases[i].run, .spec = &cases[i].row };
+		snprintf(out[i].name, sizeof out[i].name, "backward_gdn_%s", cases[i].name);
+	}
+	return n;
+}
