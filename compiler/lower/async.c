@@ -102,7 +102,7 @@ static void lower_wait(Lower *L, const Op *op)
 	Guard g = { 0 };
 	if (maybe)
 		g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntSGE, use, const_i32(L, 0), ""));
-	L->ops->mbar_wait(L, at, parity, attr_int(bar, "peers", 0));
+	L->ops->mbar_wait(L, at, parity);
 	if (maybe)
 		guard_end(L, g);
 }
@@ -270,7 +270,7 @@ void lower_async(Lower *L, const Op *op)
 	case OP_WAIT: lower_wait(L, op); break;
 	case OP_WAIT_PARITY: {
 		V at = slot_address(L, op->args[0], to_i32(L, op->args[1]));
-		L->ops->mbar_wait(L, at, to_i32(L, op->args[2]), attr_int(barrier_of(op->args[0]), "peers", 0));
+		L->ops->mbar_wait(L, at, to_i32(L, op->args[2]));
 		break;
 	}
 	case OP_TMA_LOAD: lower_tma_load(L, op); break;

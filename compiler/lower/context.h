@@ -49,7 +49,7 @@ typedef struct TargetOps {
 	void (*mbar_arrive)(Lower *, V bar, V bytes /* or NULL */);
 	void (*mbar_arrive_at)(Lower *, V bar, V rank); /* the same barrier of another CTA of the cluster */
 	void (*mbar_expect)(Lower *, V bar, V bytes);
-	void (*mbar_wait)(Lower *, V bar, V parity, bool peers); /* peers: arrivals come from the cluster */
+	void (*mbar_wait)(Lower *, V bar, V parity);
 	void (*tma_load)(Lower *, V map, int rank, V dst, V bar, V *coord, unsigned ctas); /* ctas: mask of the cluster; 0: this one */
 	void (*tma_store)(Lower *, V map, int rank, V src, V *coord, bool add);
 	void (*bulk_load)(Lower *, V dst, V src, V bytes, V bar);

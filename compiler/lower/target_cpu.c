@@ -132,7 +132,7 @@ static void cpu_mbar_arrive(Lower *L, V bar, V bytes)
 
 static void cpu_mbar_expect(Lower *L, V bar, V bytes) { CALL(L, "tilecpu_mbar_expect_tx", NULL, offset(L, bar), bytes, line(L)); }
 static void cpu_mbar_arrive_at(Lower *L, V bar, V rank) { CALL(L, "tilecpu_mbar_arrive_at", NULL, offset(L, bar), rank, line(L)); }
-static void cpu_mbar_wait(Lower *L, V bar, V parity, bool peers) { (void)peers; CALL(L, "tilecpu_mbar_wait", NULL, offset(L, bar), parity, line(L)); }
+static void cpu_mbar_wait(Lower *L, V bar, V parity) { CALL(L, "tilecpu_mbar_wait", NULL, offset(L, bar), parity, line(L)); }
 
 static V words(Lower *L, int n, V *v)
 {

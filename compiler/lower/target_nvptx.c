@@ -128,9 +128,11 @@ static void nv_mbar_arrive(Lower *L, V bar, V bytes)
 		ptx(L, "mbarrier.arrive.shared::cta.b64 _, [$0];", "r,~{memory}", NULL, (V[]){ word_address(L, bar) }, 1);
 }
 
+/* Without .release.cluster, for which ptxas puts a fence of the whole GPU in front: the slots of a ring are in shared memory, and a GEMM of
+ * clusters ran at two thirds of its speed. */
 static void nv_mbar_arrive_at(Lower *L, V bar, V rank)
 {
-	ptx(L, "{\n\t.reg .b32 there;\n\tmapa.shared::cluster.u32 there, $0, $1;\n\tmbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n\t}",
+	ptx(L, "{\n\t.reg .b32 there;\n\tmapa.shared::cluster.u32 there, $0, $1;\n\tmbarrier.arrive.shared::cluster.b64 _, [there];\n\t}",
 	    "r,r,~{memory}", NULL, (V[]){ word_address(L, bar), rank }, 2);
 }
 
@@ -140,9 +142,9 @@ static void nv_mbar_expect(Lower *L, V bar, V bytes)
 }
 
 /* The loop is inside the asm: neither LLVM nor ptxas may unroll it. */
-static void nv_mbar_wait(Lower *L, V bar, V parity, bool peers)
+static void nv_mbar_wait(Lower *L, V bar, V parity)
 {
-	ptx(L, arena_printf(L->arena, "{\n\t.reg .pred done;\n\tagain:\n\tmbarrier.try_wait.parity%s.shared::cta.b64 done, [$0], $1;\n\t@done bra ready;\n\tbra again;\n\tready:\n\t}", peers ? ".acquire.cluster" : ""),
+	ptx(L, "{\n\t.reg .pred done;\n\tagain:\n\tmbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n\t@done bra ready;\n\tbra again;\n\tready:\n\t}",
 	    "r,r,~{memory}", NULL, (V[]){ word_address(L, bar), parity }, 2);
 }
 

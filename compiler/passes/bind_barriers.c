@@ -162,10 +162,8 @@ static void bind_mbarrier(Binder *b, Op *bar)
 	Uses u = { .b = b, .barrier = bar };
 	tir_walk(b->kernel->regions[0], visit_use, &u);
 	int64_t ctas = u.remote ? attr_int(b->kernel, "cluster", 1) : 1;
-	if (u.remote) {
-		attr_set_int(b->t, bar, "peers", 1);
+	if (u.remote)
 		attr_set_int(b->t, b->kernel, "peers", 1);
-	}
 	if (attr_get(bar, "from")) {
 		int64_t warps = warps_from(b, bar);
 		if (!attr_get(bar, "count"))
