@@ -47,6 +47,8 @@ static void put_index(Lower *L, const Storage *s, int d, V index, DType type)
 
 /* ---- what has been checked ---- */
 
+enum { PRESENCE = -1 }; /* of an optional tensor, as a dimension */
+
 void checks_guarded(Lower *L, LLVMBasicBlockRef before)
 {
 	CheckedIndices *c = &L->checked;
@@ -64,17 +66,21 @@ void checks_unguarded(Lower *L, LLVMBasicBlockRef before, LLVMBasicBlockRef afte
 			c->last[i].block = after;
 }
 
+static bool same_comparison(V a, V b) { return LLVMIsAICmpInst(a) && LLVMGetICmpPredicate(a) == LLVMGetICmpPredicate(b); }
+
 /* Element loops compute an index anew for every register. */
-static bool same_value(V a, V b, int depth)
+bool same_instructions(V a, V b, int depth)
 {
 	if (a == b)
 		return true;
 	if (depth == 0 || !LLVMIsAInstruction(a) || !LLVMIsAInstruction(b) || LLVMGetInstructionOpcode(a) != LLVMGetInstructionOpcode(b))
 		return false;
-	if (!LLVMIsABinaryOperator(a) && !LLVMIsACastInst(a))
+	if (!LLVMIsABinaryOperator(a) && !LLVMIsACastInst(a) && !LLVMIsAGetElementPtrInst(a) && !same_comparison(a, b))
+		return false;
+	if (LLVMGetNumOperands(a) != LLVMGetNumOperands(b))
 		return false;
 	for (unsigned i = 0, n = (unsigned)LLVMGetNumOperands(a); i < n; i++)
-		if (!same_value(LLVMGetOperand(a, i), LLVMGetOperand(b, i), depth - 1))
+		if (!same_instructions(LLVMGetOperand(a, i), LLVMGetOperand(b, i), depth - 1))
 			return false;
 	return LLVMTypeOf(a) == LLVMTypeOf(b);
 }
@@ -95,7 +101,7 @@ static bool is_checked(Lower *L, const Storage *s, int d, V index, V more, V mas
 	CheckedIndices *c = &L->checked;
 	for (int i = 0; i < MOST_CHECKED; i++) {
 		const Checked *k = &c->last[i];
-		if (k->s == s && k->d == d && same_value(k->index, index, 4) && k->more == more && (!k->mask || k->mask == mask) && is_behind(L, k->block))
+		if (k->s == s && k->d == d && same_instructions(k->index, index, 4) && k->more == more && (!k->mask || k->mask == mask) && is_behind(L, k->block))
 			return true;
 	}
 	c->last[c->n++ % MOST_CHECKED] = (Checked){ LLVMGetInsertBlock(L->b), s, d, index, more, mask };
@@ -106,6 +112,7 @@ void check_index(Lower *L, const Op *object, V *index, const DType *types, V mor
 {
 	int rank = object->result->type.rank;
 	unsigned look = 0;
+	bool presence;
 	const Storage *s = L->ops->cpu ? storage_of(L, object) : NULL;
 	for (int d = 0; s && d < rank; d++) {
 		bool run = more && d == rank - 1;
@@ -116,7 +123,8 @@ void check_index(Lower *L, const Op *object, V *index, const DType *types, V mor
 		put_index(L, s, d, index[d], types ? types[d] : DT_I32);
 		look |= 1u << d;
 	}
-	if (look || (s && attr_int(object, "optional", 0)))
+	presence = s && attr_int(object, "optional", 0) && !is_checked(L, s, PRESENCE, NULL, NULL, mask);
+	if (look || presence)
 		L->ops->check_bounds(L, s, look, more && look >> (rank - 1) ? more : const_i64(L, 0), mask);
 }
 

@@ -50,25 +50,35 @@ static V scratch_word(Lower *L, V index)
 	return LLVMBuildGEP2(L->b, L->i8, L->shared, &off, 1, "");
 }
 
+/* Words of the scratch, and what is put there. */
+typedef struct Words { int n; V *at, *value; } Words;
+
+static Words new_words(Lower *L, int most)
+{
+	return (Words){ 0, ARENA_ARRAY(L->arena, V, most), ARENA_ARRAY(L->arena, V, most) };
+}
+
+static void add_word(Lower *L, Words *w, V index, V value)
+{
+	w->at[w->n] = scratch_word(L, index);
+	w->value[w->n++] = value;
+}
+
 /* Threads with copies of a fragment of layout l write the same, and so do those of a block of positions from `origin` (NULL: none) on: the
  * CPU device is told of the first. */
-static void put_scratch(Lower *L, const Layout *l, V origin, int block, V index, V v)
+static void put_scratch(Lower *L, const Layout *l, V origin, int block, const Words *w)
 {
-	V at = scratch_word(L, index), bytes = const_i32(L, 4), none = const_i32(L, 0), first = L->ops->cpu ? first_copy(L, l) : NULL;
+	V bytes = const_i32(L, 4), none = const_i32(L, 0), first = L->ops->cpu ? first_copy(L, l) : NULL;
 	if (first)
 		bytes = LLVMBuildSelect(L->b, first, bytes, none, "");
 	if (origin && L->ops->cpu)
 		bytes = LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, LLVMIntEQ, LLVMBuildURem(L->b, origin, const_i32(L, block), ""), none, ""), bytes, none, "");
-	L->ops->shared_written(L, at, bytes);
-	LLVMBuildStore(L->b, v, at);
+	watch_shared(L, WATCHED_WRITTEN, w->at, w->n, bytes);
+	for (int i = 0; i < w->n; i++)
+		LLVMBuildStore(L->b, w->value[i], w->at[i]);
 }
 
-static V get_scratch(Lower *L, V index)
-{
-	V at = scratch_word(L, index);
-	L->ops->shared_read(L, at, const_i32(L, 4));
-	return LLVMBuildLoad2(L->b, L->f32, at, "");
-}
+static V get_scratch(Lower *L, const Words *w, int i) { return LLVMBuildLoad2(L->b, L->f32, w->at[i], ""); }
 
 /* ---- reductions ---- */
 
@@ -105,15 +115,20 @@ static void reduce_across_warps(Lower *L, const Layout *l, int axis, const Layou
 	unsigned bits = warp_bits_along(l, axis);
 	int warps = 1 << __builtin_popcount(bits), extent = result->rows;
 	V at = thread_position(L, result, 0), mine = build_mul_const(L, number_along(L, bits), extent);
+	Words own = new_words(L, result->nregs), all = new_words(L, result->nregs * warps);
 	team_sync(L); /* the scratch has been read */
 	for (int r = 0; r < result->nregs; r++)
-		put_scratch(L, l, NULL, 1, build_add(L, mine, build_add(L, at, const_i32(L, result->reg[r].row))), part[r]);
+		add_word(L, &own, build_add(L, mine, build_add(L, at, const_i32(L, result->reg[r].row))), part[r]);
+	put_scratch(L, l, NULL, 1, &own);
 	team_sync(L);
 	for (int r = 0; r < result->nregs; r++)
-		for (int w = 0; w < warps; w++) {
-			V v = get_scratch(L, build_add(L, at, const_i32(L, w * extent + result->reg[r].row)));
-			part[r] = w ? f(L, part[r], v) : v;
-		}
+		for (int w = 0; w < warps; w++)
+			add_word(L, &all, build_add(L, at, const_i32(L, w * extent + result->reg[r].row)), NULL);
+	watch_shared(L, WATCHED_READ, all.at, all.n, const_i32(L, 4));
+	for (int i = 0; i < all.n; i++) {
+		V v = get_scratch(L, &all, i);
+		part[i / warps] = i % warps ? f(L, part[i / warps], v) : v;
+	}
 }
 
 void lower_reduce(Lower *L, const Op *op)
@@ -196,27 +211,36 @@ static void scan_warps(Lower *L, Scan *s, const Level *v)
 	V origin = thread_position(L, s->l, s->axis), position = LLVMBuildUDiv(L->b, origin, const_i32(L, v->unit), "");
 	V digit = LLVMBuildAnd(L->b, position, const_i32(L, v->radix - 1), ""), line = thread_position(L, s->l, 1 - s->axis);
 	V row = build_mul_const(L, position, lines), first = build_mul_const(L, LLVMBuildSub(L->b, position, digit, ""), lines);
+	Words own = new_words(L, s->l->nregs), all = new_words(L, s->l->nregs * v->radix);
 	team_sync(L); /* the scratch has been read */
-	for (int r = 0; r < s->l->nregs; r++)
-		if (is_leader(s, r, v->unit)) {
-			V own = const_i32(L, position_of(s, r) / v->unit * lines + line_of(s, r));
-			put_scratch(L, s->l, origin, v->unit, build_add(L, build_add(L, row, line), own), s->total[r]);
-		}
-	team_sync(L);
 	for (int r = 0; r < s->l->nregs; r++) {
+		if (!is_leader(s, r, v->unit))
+			continue;
+		V at = const_i32(L, position_of(s, r) / v->unit * lines + line_of(s, r));
+		add_word(L, &own, build_add(L, build_add(L, row, line), at), s->total[r]);
+	}
+	put_scratch(L, s->l, origin, v->unit, &own);
+	team_sync(L);
+	for (int r = 0; r < s->l->nregs; r++)
+		for (int i = 0; is_leader(s, r, v->unit) && i < v->radix; i++) {
+			V at = const_i32(L, (position_of(s, r) / v->unit + i) * lines + line_of(s, r));
+			add_word(L, &all, build_add(L, build_add(L, first, line), at), NULL);
+		}
+	watch_shared(L, WATCHED_READ, all.at, all.n, const_i32(L, 4));
+	for (int r = 0, at = 0; r < s->l->nregs; r++) {
 		if (!is_leader(s, r, v->unit))
 			continue;
 		V before = s->before[r], total = NULL;
 		V identity = const_f32(L, s->f == mul_f32 ? 1 : 0);
 		for (int i = 0; i < v->radix; i++) {
 			int w = s->reverse ? v->radix - 1 - i : i;
-			V own = const_i32(L, (position_of(s, r) / v->unit + w) * lines + line_of(s, r));
-			V t = get_scratch(L, build_add(L, build_add(L, first, line), own));
+			V t = get_scratch(L, &all, at + w);
 			V earlier = LLVMBuildICmp(L->b, s->reverse ? LLVMIntULT : LLVMIntUGT, digit, const_i32(L, w), "");
 			V term = LLVMBuildSelect(L->b, earlier, t, identity, "");
 			before = combine(L, s, before, term);
 			total = combine(L, s, total, t);
 		}
+		at += v->radix;
 		s->before[r] = before;
 		s->total[r] = total;
 	}

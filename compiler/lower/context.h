@@ -24,6 +24,8 @@ typedef struct Wgmma {
 
 typedef struct Storage Storage;
 
+typedef enum Watched { WATCHED_READ, WATCHED_WRITTEN, WATCHED_ATOMIC } Watched;
+
 /* Machine operations; one table per target.  Shared addresses are pointers in address space 3 (sm_90a) or plain (cpu). */
 typedef struct TargetOps {
 	bool cpu;
@@ -41,9 +43,7 @@ typedef struct TargetOps {
 	V (*shift)(Lower *, LLVMOpcode how, V, V count); /* of 32 or 64 bits; any count: it shifts by the width at most */
 	void (*enter_role)(Lower *, const char *name, V instance);
 	void (*setmaxnreg)(Lower *, int count, bool increase);
-	void (*shared_read)(Lower *, V pointer, V bytes); /* these three: for the CPU device's checks */
-	void (*shared_written)(Lower *, V pointer, V bytes);
-	void (*shared_atomic)(Lower *, V pointer, V bytes);
+	void (*shared_access)(Lower *, Watched, V base, V offsets, int n, V bytes); /* cpu: for its checks, at base + each of offsets[n] */
 	void (*mbar_init)(Lower *, V bar, const Op *object, int slot);
 	void (*mbar_init_done)(Lower *);
 	void (*mbar_arrive)(Lower *, V bar, V bytes /* or NULL */);
@@ -151,6 +151,7 @@ struct Lower {
 	V cta_thread, cta_lane, cta_warp;
 	V shared_word;         /* of the CTA's shared memory, as in descriptors */
 	CheckedIndices checked;
+	V watched;             /* cpu: where offsets of accesses are put to be told of, or NULL */
 	unsigned line;         /* of the op being emitted */
 	uint32_t source;       /* its file's */
 	const Op *misplaced;   /* the access whose elements were last reported to be in other threads */
@@ -222,6 +223,11 @@ void check_division(Lower *L, DType d, V a, V b, V counts);
 void check_shift(Lower *L, DType d, V a, V count, V counts);
 void check_conversion(Lower *L, DType to, V f32, V counts);
 
+/* Whether both are the same computation of the same values, which may be made twice; so far down. */
+bool same_instructions(V a, V b, int depth);
+/* watch.c */
+void watch_shared(Lower *L, Watched how, const V *pointers, int count, V bytes);
+
 /* elements.c */
 void lower_parallel(Lower *L, const Op *op);
 void lower_element_op(Lower *L, const Op *op);        /* load, store, atomic outside parallel */
@@ -243,9 +249,7 @@ void team_sync(Lower *L);
 void lower_vote(Lower *L, const Op *op);
 /* control.c */
 bool checks_asserts(const Lower *L);                  /* on a GPU only with -g */
-V lower_ptx(Lower *L, const Op *op, V *args); /* NULL without a result */
 void lower_region(Lower *L, const Region *r);
-V lower_ptx(Lower *L, const Op *op, V *args); /* NULL: no result */
 void lower_print(Lower *L, const Op *op, V *args);
 V lower_ptx(Lower *L, const Op *op, V *args); /* its result, or NULL */
 void lower_assert(Lower *L, const Op *op, V holds);

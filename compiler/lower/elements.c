@@ -332,26 +332,55 @@ static V access_address(Batch *x, const Access *a, int r)
 	return a->space == TY_SHARED ? shared_address(x->L, a->object, index) : global_address(x->L, a->object, index, types);
 }
 
-/* Neighbouring registers that one access moves. */
-typedef struct Run { int first, n; V at, value; } Run;
+/* Neighbouring registers that one access moves; mask: where it is made, or NULL. */
+typedef struct Run { int first, n; V at, value, mask; } Run;
 
-static void check_run(Batch *x, const Access *a, const Run *run, V mask)
+static void check_run(Batch *x, const Access *a, const Run *run)
 {
 	V index[TIR_MAX_RANK];
 	DType types[TIR_MAX_RANK];
-	if (!x->L->ops->cpu)
-		return;
 	access_index(x, a, run->first, index, types);
-	check_index(x->L, a->object, index, types, run->n > 1 ? const_i64(x->L, run->n - 1) : NULL, mask);
+	check_index(x->L, a->object, index, types, run->n > 1 ? const_i64(x->L, run->n - 1) : NULL, run->mask);
 }
 
-/* Tells the CPU device of an access to shared memory that is made where mask (NULL: always) holds. */
-static void note(Lower *L, const Access *a, void (*how)(Lower *, V, V), V at, int n, V mask)
+/* Tells the CPU device of accesses to shared memory of n elements each, made where mask (NULL: always) holds. */
+static void note(Lower *L, const Access *a, Watched how, const V *at, int count, int n, V mask)
 {
 	if (a->space != TY_SHARED || !L->ops->cpu)
 		return;
 	V bytes = const_i32(L, dtype_bytes(a->dtype) * (unsigned)n);
-	how(L, at, mask ? LLVMBuildSelect(L->b, mask, bytes, const_i32(L, 0), "") : bytes);
+	watch_shared(L, how, at, count, mask ? LLVMBuildSelect(L->b, mask, bytes, const_i32(L, 0), "") : bytes);
+}
+
+static bool told_together(const Run *a, const Run *b)
+{
+	return a->n == b->n && (a->mask == b->mask || (a->mask && b->mask && same_instructions(a->mask, b->mask, 8)));
+}
+
+/* Tells the CPU device of all runs, those of one mask at once. */
+static void note_runs(Batch *x, const Access *a, Watched how, const Run *runs, int count)
+{
+	V *at = ARENA_ARRAY(x->L->arena, V, count);
+	bool *told = ARENA_ARRAY(x->L->arena, bool, count);
+	for (int i = 0; i < count; i++) {
+		int n = 0;
+		for (int k = i; !told[i] && k < count; k++)
+			if (k == i || (!told[k] && told_together(&runs[i], &runs[k]))) {
+				at[n++] = runs[k].at;
+				told[k] = k != i;
+			}
+		if (n)
+			note(x->L, a, how, at, n, runs[i].n, runs[i].mask);
+	}
+}
+
+static void check_runs(Batch *x, const Access *a, Watched how, const Run *runs, int count)
+{
+	if (!x->L->ops->cpu)
+		return;
+	for (int i = 0; i < count; i++)
+		check_run(x, a, &runs[i]);
+	note_runs(x, a, how, runs, count);
 }
 
 /* The accesses of the registers from r on that have one mask; gives their number and moves r behind them. */
@@ -400,11 +429,9 @@ static void load_masked(Batch *x, const Access *a, V mask, Run *runs, int count)
 	Lower *L = x->L;
 	LLVMBasicBlockRef from[2] = { LLVMGetInsertBlock(L->b), NULL };
 	Guard g = guard_begin(L, mask);
-	for (int i = 0; i < count; i++) {
-		check_run(x, a, &runs[i], NULL);
-		note(L, a, L->ops->shared_read, runs[i].at, runs[i].n, NULL);
+	check_runs(x, a, WATCHED_READ, runs, count);
+	for (int i = 0; i < count; i++)
 		load_run(L, a, &runs[i]);
-	}
 	from[1] = LLVMGetInsertBlock(L->b);
 	guard_end(L, g);
 	for (int i = 0; i < count; i++) {
@@ -432,16 +459,30 @@ static bool writes(const Region *body, const Op *object)
 	return false;
 }
 
+/* Without a branch, so that equal loads are still one; the CPU device is told of it behind the last. */
+static void load_anywhere(Batch *x, const Access *a, Run *run, V mask)
+{
+	V at = run->at;
+	run->mask = mask;
+	if (x->L->ops->cpu)
+		check_run(x, a, run);
+	if (mask)
+		run->at = LLVMBuildSelect(x->L->b, mask, at, readable(x->L, a), "");
+	load_run(x->L, a, run);
+	run->at = at;
+}
+
 static void emit_memory_load(Batch *x, const Access *a)
 {
 	Vec *e = result_vec(x, a->op->result);
-	Run *runs = ARENA_ARRAY(x->L->arena, Run, x->n);
+	Run *all = ARENA_ARRAY(x->L->arena, Run, x->n), *runs = all;
 	bool uniform = true, branch = a->space == TY_TENSOR || writes(x->body, a->object); /* no place that another thread writes */
 	for (int i = a->first_index; i < a->op->nargs; i++)
 		for (int k = 0; k < x->body->nargs; k++)
 			uniform &= !depends_on_arg(x->body, a->op->args[i], k);
-	for (int r = 0; r < x->n;) {
-		int first = r, count = 1;
+	for (int r = 0, count; r < x->n; runs += count) {
+		int first = r;
+		count = 1;
 		if (uniform) {
 			runs[0] = (Run){ .first = 0, .n = 1, .at = access_address(x, a, 0) };
 			r = x->n;
@@ -452,17 +493,14 @@ static void emit_memory_load(Batch *x, const Access *a)
 		if (mask && branch) {
 			load_masked(x, a, mask, runs, count);
 		} else {
-			for (int i = 0; i < count; i++) {
-				check_run(x, a, &runs[i], mask);
-				note(x->L, a, x->L->ops->shared_read, runs[i].at, runs[i].n, mask);
-				if (mask) /* no branch: equal loads are still one */
-					runs[i].at = LLVMBuildSelect(x->L->b, mask, runs[i].at, readable(x->L, a), "");
-				load_run(x->L, a, &runs[i]);
-			}
+			for (int i = 0; i < count; i++)
+				load_anywhere(x, a, &runs[i], mask);
 		}
 		for (int i = 0; i < count; i++)
 			unpack(x, a, e, &runs[i]);
 	}
+	if (!a->mask || !branch)
+		note_runs(x, a, WATCHED_READ, all, (int)(runs - all));
 	for (int r = 1; uniform && r < x->n; r++)
 		e->s[r] = e->s[0];
 }
@@ -516,8 +554,7 @@ static void emit_atomic(Batch *x, const Access *a)
 	Vec *e = a->op->result ? result_vec(x, a->op->result) : NULL;
 	for (int r = 0; r < x->n; r++) {
 		V slot = NULL, v = element(x, a->op->args[0], r), at = access_address(x, a, r), mask = write_mask(x, a->mask, r);
-		check_run(x, a, &(Run){ .first = r, .n = 1 }, mask);
-		note(L, a, L->ops->shared_atomic, at, 1, mask);
+		check_runs(x, a, WATCHED_ATOMIC, &(Run){ .first = r, .n = 1, .at = at, .mask = mask }, 1);
 		if (!mask) {
 			V old = atomic(L, a, at, v);
 			if (e)
@@ -548,11 +585,9 @@ static void emit_memory_store(Batch *x, const Access *a)
 			runs[i].value = store_value(x, a, a->op->args[0], runs[i].first, runs[i].n);
 		if (mask)
 			g = guard_begin(L, mask);
-		for (int i = 0; i < count; i++) {
-			check_run(x, a, &runs[i], NULL);
-			note(L, a, L->ops->shared_written, runs[i].at, runs[i].n, NULL);
+		check_runs(x, a, WATCHED_WRITTEN, runs, count);
+		for (int i = 0; i < count; i++)
 			LLVMSetAlignment(LLVMBuildStore(L->b, runs[i].value, runs[i].at), dtype_bytes(a->dtype) * (unsigned)runs[i].n);
-		}
 		if (mask)
 			guard_end(L, g);
 	}
@@ -745,7 +780,7 @@ void lower_element_op(Lower *L, const Op *op)
 	V at = a.space == TY_SHARED ? shared_address(L, a.object, index) : global_address(L, a.object, index, types);
 	T t = a.dtype == DT_BOOL ? L->i8 : type_of(L, a.dtype);
 	if (op->code == OP_LOAD) {
-		note(L, &a, L->ops->shared_read, at, 1, mask);
+		note(L, &a, WATCHED_READ, &at, 1, 1, mask);
 		if (a.mask)
 			at = LLVMBuildSelect(L->b, mask, at, readable(L, &a), "");
 		V v = LLVMBuildLoad2(L->b, t, at, "");
@@ -756,7 +791,7 @@ void lower_element_op(Lower *L, const Op *op)
 	if (a.mask)
 		g = guard_begin(L, mask);
 	V v = value_of(L, op->args[0]);
-	note(L, &a, op->code == OP_ATOMIC ? L->ops->shared_atomic : L->ops->shared_written, at, 1, NULL);
+	note(L, &a, op->code == OP_ATOMIC ? WATCHED_ATOMIC : WATCHED_WRITTEN, &at, 1, 1, NULL);
 	if (op->code == OP_ATOMIC) {
 		V old = atomic(L, &a, at, v);
 		if (op->result)

@@ -290,6 +290,7 @@ static void lower_kernel(Lower *L, const Op *kernel)
 	create_function(L, &p);
 	bind_params(L, &p);
 	L->shared = shared_memory(L);
+	L->watched = NULL;
 	L->shared_word = descriptor_base(L);
 	L->cta_thread = L->ops->thread(L);
 	L->cta_lane = LLVMBuildAnd(L->b, L->cta_thread, const_i32(L, 31), "lane");

@@ -24,7 +24,7 @@ static V unset_registers(Lower *L)
 static void spoil(Lower *L, V alloca, DType d, int n)
 {
 	unsigned align = LLVMGetAlignment(alloca);
-	V bytes = LLVMSizeOf(LLVMGetAllocatedType(alloca));
+	V bytes = const_i64(L, n * (int64_t)dtype_bytes(d)); /* a plain number: LLVM keeps in memory what a size in terms of types covers */
 	if (!L->ops->cpu)
 		return;
 	if (d == DT_F32 && n <= MOST_REGISTERS)

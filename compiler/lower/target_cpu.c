@@ -105,9 +105,11 @@ static V cpu_shift(Lower *L, LLVMOpcode how, V a, V n)
 
 static void cpu_enter_role(Lower *L, const char *name, V instance) { CALL(L, "tilecpu_role", NULL, text_pointer(L, name), instance, line(L)); }
 static void cpu_setmaxnreg(Lower *L, int count, bool increase) { (void)L; (void)count; (void)increase; }
-static void cpu_shared_written(Lower *L, V p, V bytes) { CALL(L, "tilecpu_shared_written", NULL, offset(L, p), bytes, line(L)); }
-static void cpu_shared_read(Lower *L, V p, V bytes) { CALL(L, "tilecpu_shared_read", NULL, offset(L, p), bytes, line(L)); }
-static void cpu_shared_atomic(Lower *L, V p, V bytes) { CALL(L, "tilecpu_shared_atomic", NULL, offset(L, p), bytes, line(L)); }
+static void cpu_shared_access(Lower *L, Watched how, V base, V offsets, int n, V bytes)
+{
+	static const char *const names[] = { "tilecpu_shared_reads", "tilecpu_shared_writes", "tilecpu_shared_atomics" };
+	CALL(L, names[how], NULL, offset(L, base), offsets, const_i32(L, n), bytes, line(L));
+}
 
 static V name_of(Lower *L, const Op *object)
 {
@@ -324,8 +326,7 @@ const TargetOps target_cpu = {
 	.triple = "x86_64-unknown-linux-gnu", .features = "", .processor = cpu_processor,
 	.cpu = true, .thread = cpu_thread, .block_idx = cpu_block_idx, .grid_dim = cpu_grid_dim, .cluster_rank = cpu_cluster_rank,
 	.uniform = cpu_uniform, .math = cpu_math, .div_f32 = cpu_div, .to_integer = cpu_to_integer, .to_tf32 = cpu_to_tf32, .shift = cpu_shift, .enter_role = cpu_enter_role, .setmaxnreg = cpu_setmaxnreg,
-	.shared_read = cpu_shared_read, .shared_written = cpu_shared_written, .shared_atomic = cpu_shared_atomic,
-	 .mbar_init = cpu_mbar_init, .mbar_init_done = cpu_nothing, .mbar_arrive = cpu_mbar_arrive, .mbar_arrive_at = cpu_mbar_arrive_at,
+	.shared_access = cpu_shared_access, .mbar_init = cpu_mbar_init, .mbar_init_done = cpu_nothing, .mbar_arrive = cpu_mbar_arrive, .mbar_arrive_at = cpu_mbar_arrive_at,
 	.mbar_expect = cpu_mbar_expect, .mbar_wait = cpu_mbar_wait, .tma_load = cpu_tma_load, .tma_store = cpu_tma_store,
 	.bulk_load = cpu_bulk_load, .bulk_store = cpu_bulk_store, .bulk_commit = cpu_bulk_commit, .bulk_wait = cpu_bulk_wait,
 	.cp_async = cpu_cp_async, .cp_async_commit = cpu_cp_async_commit, .cp_async_wait = cpu_cp_async_wait, .fence_async = cpu_fence_async,

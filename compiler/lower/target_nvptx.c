@@ -110,7 +110,6 @@ static void nv_setmaxnreg(Lower *L, int count, bool increase)
 	INTR(L, increase ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32" : "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32", const_i32(L, count));
 }
 
-static void nv_shared_access(Lower *L, V p, V bytes) { (void)L; (void)p; (void)bytes; }
 
 static void nv_mbar_init(Lower *L, V bar, const Op *object, int slot)
 {
@@ -478,7 +477,6 @@ const TargetOps target_nvptx = {
 	.triple = "nvptx64-nvidia-cuda", .features = "+ptx87", .processor = nv_processor,
 	.thread = nv_thread, .block_idx = nv_block_idx, .grid_dim = nv_grid_dim, .cluster_rank = nv_cluster_rank, .uniform = nv_uniform,
 	.math = nv_math, .div_f32 = nv_div, .to_integer = nv_to_integer, .to_tf32 = nv_to_tf32, .shift = nv_shift, .enter_role = nv_enter_role, .setmaxnreg = nv_setmaxnreg, 
-	.shared_read = nv_shared_access, .shared_written = nv_shared_access, .shared_atomic = nv_shared_access,
 	.mbar_init = nv_mbar_init, .mbar_init_done = nv_mbar_init_done, .mbar_arrive = nv_mbar_arrive, .mbar_arrive_at = nv_mbar_arrive_at, .mbar_expect = nv_mbar_expect,
 	.mbar_wait = nv_mbar_wait, .tma_load = nv_tma_load, .tma_store = nv_tma_store, .bulk_load = nv_bulk_load, .bulk_store = nv_bulk_store,
 	.bulk_commit = nv_bulk_commit, .bulk_wait = nv_bulk_wait, .cp_async = nv_cp_async, .cp_async_commit = nv_cp_async_commit,

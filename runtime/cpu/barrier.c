@@ -34,7 +34,6 @@ static NamedBarrier *barrier_at(Thread *t, uint32_t id, uint32_t threads, const 
 /* Whether t was the last. */
 static bool arrive(Thread *t, NamedBarrier *b)
 {
-	sync_release(t, &b->sync);
 	if (++b->arrived < b->threads)
 		return false;
 	b->arrived = 0;
@@ -58,6 +57,7 @@ void tilecpu_bar_sync(TileCpuThread *t, uint32_t id, uint32_t threads, const cha
 	Thread *self = thread_of(t);
 	NamedBarrier *b = barrier_at(self, id, threads, name, line);
 
+	sync_release_and_stay(self, &b->sync);
 	if (arrive(self, b))
 		schedule_in_order(self);
 	else
@@ -87,8 +87,10 @@ uint32_t tilecpu_bar_vote(TileCpuThread *t, uint32_t id, uint32_t threads, uint3
 void tilecpu_bar_arrive(TileCpuThread *t, uint32_t id, uint32_t threads, const char *name, uint32_t line)
 {
 	Thread *self = thread_of(t);
+	NamedBarrier *b = barrier_at(self, id, threads, name, line);
 
-	arrive(self, barrier_at(self, id, threads, name, line));
+	sync_release(self, &b->sync);
+	arrive(self, b);
 }
 
 /* ---- clusters: all threads that have not ended ---- */
@@ -108,7 +110,7 @@ void tilecpu_cluster_sync(TileCpuThread *t, uint32_t line)
 	Thread *self = thread_of(t);
 	Worker *k = self->cta->worker;
 
-	sync_release(self, &k->cluster.sync);
+	sync_release_and_stay(self, &k->cluster.sync);
 	k->cluster.arrived++;
 	if (cluster_settle(k))
 		schedule_in_order(self);

@@ -110,12 +110,20 @@ uint32_t clock_now(Warp *w)
 	return *now;
 }
 
+/* Once for all lanes that have come: what each does behind it has a later time. */
 void tilecpu_fence_async(TileCpuThread *t)
 {
-	Warp *w = thread_of(t)->warp;
+	Thread *self = thread_of(t);
+	Warp *w = self->warp;
 	const Worker *k = w->cta->worker;
-	uint32_t *row = clock_row(k, w->clock), n = k->nctas * k->nwarps, *accesses = row + COMPONENT_WARPS;
+	uint32_t n = k->nctas * k->nwarps, lane = 1u << thread_lane(self), *accesses;
 
+	w->fencing |= lane;
+	schedule_let_lanes_come(self);
+	if (!k->races || !(w->fencing & lane))
+		return;
+	w->fencing = 0;
+	accesses = clock_row(k, w->clock) + COMPONENT_WARPS;
 	join(accesses + COMPONENT_FENCED * n, accesses + COMPONENT_ACCESSES * n, n);
 	w->clock_version++;
 	w->clock_shown = true;
@@ -131,14 +139,13 @@ static void open_point(Worker *k, SyncPoint *p)
 	p->done = clock_new(k);
 }
 
-void sync_release(Thread *t, SyncPoint *p)
+void sync_release_and_stay(Thread *t, SyncPoint *p)
 {
 	Warp *w = t->warp;
 	Worker *k = t->cta->worker;
 
 	if (!k->races)
 		return;
-	w->clock_shown = true;
 	/* lanes release one after another: mostly there is nothing new */
 	if (p->last_from == w && p->last_version == w->clock_version)
 		return;
@@ -146,6 +153,12 @@ void sync_release(Thread *t, SyncPoint *p)
 	p->last_version = w->clock_version;
 	open_point(k, p);
 	join(clock_row(k, p->coming), clock_row(k, w->clock), k->clocks.ncomponents);
+}
+
+void sync_release(Thread *t, SyncPoint *p)
+{
+	sync_release_and_stay(t, p);
+	t->warp->clock_shown = true;
 }
 
 void sync_complete(Worker *k, SyncPoint *p, uint32_t component, uint32_t time)
@@ -168,6 +181,7 @@ void sync_acquire(Thread *t, const SyncPoint *p)
 		return;
 	w->acquired = p;
 	w->acquired_version = p->version;
+	w->clock_shown = true; /* what comes behind the barrier is not what was released there */
 	if (join(clock_row(k, w->clock), clock_row(k, p->done), k->clocks.ncomponents))
 		w->clock_version++;
 }

@@ -46,10 +46,10 @@ enum { TILE_CPU_BF16, TILE_CPU_F16, TILE_CPU_TF32 };
 #define TILE_CPU_TABLE(CPU) \
 	/* names the role of this thread, for reports */ \
 	CPU(tilecpu_role, void, (TileCpuThread *t, const char *name, uint32_t instance, uint32_t line)) \
-	/* a generic load of `bytes` from shared memory, store to it or atomic, is being made */ \
-	CPU(tilecpu_shared_read, void, (TileCpuThread *t, uint32_t offset, uint32_t bytes, uint32_t line)) \
-	CPU(tilecpu_shared_atomic, void, (TileCpuThread *t, uint32_t offset, uint32_t bytes, uint32_t line)) \
-	CPU(tilecpu_shared_written, void, (TileCpuThread *t, uint32_t offset, uint32_t bytes, uint32_t line)) \
+	/* generic loads of `bytes` from shared memory, stores to it or atomics, are being made at base + each of at[n] */ \
+	CPU(tilecpu_shared_reads, void, (TileCpuThread *t, uint32_t base, const uint32_t *at, uint32_t n, uint32_t bytes, uint32_t line)) \
+	CPU(tilecpu_shared_atomics, void, (TileCpuThread *t, uint32_t base, const uint32_t *at, uint32_t n, uint32_t bytes, uint32_t line)) \
+	CPU(tilecpu_shared_writes, void, (TileCpuThread *t, uint32_t base, const uint32_t *at, uint32_t n, uint32_t bytes, uint32_t line)) \
 	/* name: the source's, with a slot where it has several (else 0xffffffff); NULL: none */ \
 	CPU(tilecpu_mbar_init, void, (TileCpuThread *t, uint32_t bar, uint32_t count, const char *name, uint32_t slot)) \
 	CPU(tilecpu_mbar_arrive, void, (TileCpuThread *t, uint32_t bar, uint32_t line)) \

@@ -50,15 +50,18 @@ typedef struct ClockTable {
 /* An access to some of 16 bytes of shared memory. */
 typedef struct Access {
 	uint32_t time; /* of component */
-	uint32_t line : 27, mode : 2, source : 3; /* line: with its file, as in cpu_abi.h */
+	uint32_t what; /* its line, mode and source: race.c */
 	uint16_t component, mask; /* mask: bytes */
 } Access;
+
+typedef struct AccessList AccessList;
 
 /* The accesses that a later one may race with; of another run: none. */
 typedef struct Granule {
 	uint32_t run;
-	uint16_t n, size; /* size 0: in own */
-	Access *more, own[4];
+	uint16_t n, clear; /* n: before the last; clear: bytes in which nothing races with the last, whichever of them it comes to take in */
+	AccessList *more;  /* those before; NULL: in few */
+	Access last, few[3];
 } Granule;
 
 typedef enum WaitKind {
@@ -164,6 +167,7 @@ struct Warp {
 
 	uint32_t clock, clock_version; /* clock: a row */
 	bool clock_shown; /* somebody has seen the present time: the next access needs a new one */
+	uint32_t fencing; /* lanes that have come to a fence.proxy.async, and no lane has passed it for them */
 	const SyncPoint *acquired; /* last, and its version then */
 	uint32_t acquired_version;
 };
@@ -301,6 +305,8 @@ uint32_t clock_component(const Warp *w, ComponentKind kind);
 void clock_advance(Warp *w, ComponentKind kind, uint32_t time);
 uint32_t clock_now(Warp *w);             /* the time of an access made now */
 void sync_release(Thread *t, SyncPoint *p);
+/* Of a thread that goes on only when all have come: what other lanes do until then is released, too. */
+void sync_release_and_stay(Thread *t, SyncPoint *p);
 /* All have come: what they released is acquired from now on, and that component (0: none) is at that time. */
 void sync_complete(Worker *k, SyncPoint *p, uint32_t component, uint32_t time);
 void sync_acquire(Thread *t, const SyncPoint *p);

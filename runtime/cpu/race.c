@@ -13,22 +13,43 @@
 typedef enum Mode { MODE_READ, MODE_WRITE, MODE_ATOMIC } Mode;
 typedef enum Source { BY_THREADS, BY_PRODUCT, BY_STORE, BY_LOAD, BY_COPY } Source;
 
-enum { ALL = 0xffff, LINE_MASK = 0x7ffffff, NEVER = 0, FEW = sizeof ((Granule *)0)->own / sizeof(Access) };
+/* Access.what: the line with its file as in cpu_abi.h, and from these bits on its mode and source. */
+enum { ALL = 0xffff, MODE_SHIFT = 27, SOURCE_SHIFT = 29, NEVER = 0, FEW = sizeof ((Granule *)0)->few / sizeof(Access) };
+
+struct AccessList {
+	uint32_t size;
+	Access a[];
+};
 
 typedef struct Event {
-	Thread *t;
-	const Cta *cta;        /* whose shared memory */
-	const char *what;
+	Access x;              /* as it is remembered; no bytes */
+	uint32_t run;
 	const uint32_t *clock; /* what has happened before */
-	uint32_t component, time, line;
-	Mode mode;
-	Source source;
+	Granule *granules;     /* of the CTA whose shared memory it is */
 	bool finishes;         /* a cp.async, its own earlier write */
+	Thread *t;
+	const Cta *cta;
+	const char *what;
 } Event;
 
-static Access *entries(const Granule *g)
+static Mode mode_of(const Access *x)
 {
-	return g->size ? g->more : (Access *)g->own;
+	return (Mode)(x->what >> MODE_SHIFT & 3);
+}
+
+static Source source_of(const Access *x)
+{
+	return (Source)(x->what >> SOURCE_SHIFT);
+}
+
+static uint32_t line_of(const Access *x)
+{
+	return x->what & ((1u << MODE_SHIFT) - 1);
+}
+
+static Access *earlier(Granule *g)
+{
+	return g->more ? g->more->a : g->few;
 }
 
 /* ---- reports ---- */
@@ -53,27 +74,27 @@ static const Mbarrier *barrier_of_component(const Cta *c, uint32_t component)
 static void describe(const Cta *c, const Access *x, char *text, size_t size)
 {
 	static const char *const generic[] = { "the read", "the write", "the atomic" };
-	LineText at = line_text(c->worker, x->line);
+	LineText at = line_text(c->worker, line_of(x));
 	char who[96];
 	const Mbarrier *b;
 
-	if (x->source == BY_LOAD) {
+	if (source_of(x) == BY_LOAD) {
 		b = barrier_of_component(c, x->component);
 		snprintf(text, size, "the load of %s, which writes until phase %u of mbarrier %s is waited for", at.text, x->time - 1,
 			b ? mbarrier_name(b, who, sizeof who) : "?");
 		return;
 	}
-	if (x->source == BY_COPY) {
+	if (source_of(x) == BY_COPY) {
 		snprintf(text, size, "the cp_async of %s, which writes until it is waited for", at.text);
 		return;
 	}
 	report_who(thread_of_component(c->worker, x->component), who, sizeof who);
-	if (x->source == BY_PRODUCT)
+	if (source_of(x) == BY_PRODUCT)
 		snprintf(text, size, "the wgmma of %s (%s and its warpgroup), which reads until wgmma_wait", at.text, who);
-	else if (x->source == BY_STORE)
+	else if (source_of(x) == BY_STORE)
 		snprintf(text, size, "the store of %s (%s), which reads until store_wait_read", at.text, who);
 	else
-		snprintf(text, size, "%s of %s (%s)", generic[x->mode], at.text, who);
+		snprintf(text, size, "%s of %s (%s)", generic[mode_of(x)], at.text, who);
 }
 
 static _Noreturn void report_race(const Event *e, const Access *x, uint32_t granule)
@@ -81,7 +102,7 @@ static _Noreturn void report_race(const Event *e, const Access *x, uint32_t gran
 	char other[256];
 
 	describe(e->cta, x, other, sizeof other);
-	report_fail(e->t, e->line, "race on shared memory +%u: nothing orders this %s after %s",
+	report_fail(e->t, line_of(&e->x), "race on shared memory +%u: nothing orders this %s after %s",
 		granule * GRANULE + (uint32_t)__builtin_ctz(x->mask), e->what, other);
 }
 
@@ -90,8 +111,8 @@ static _Noreturn void report_unfenced(const Event *e, const Access *x, uint32_t 
 	const Worker *k = e->cta->worker;
 	char who[96];
 
-	report_fail(e->t, e->line, "%s at %s reads shared memory +%u written at %s (%s) without a fence.proxy.async in between", e->what,
-		line_text(k, e->line).text, granule * GRANULE, line_text(k, x->line).text, report_who(thread_of_component(k, x->component), who, sizeof who));
+	report_fail(e->t, line_of(&e->x), "%s at %s reads shared memory +%u written at %s (%s) without a fence.proxy.async in between", e->what,
+		line_text(k, line_of(&e->x)).text, granule * GRANULE, line_text(k, line_of(x)).text, report_who(thread_of_component(k, x->component), who, sizeof who));
 }
 
 /* ---- the check ---- */
@@ -100,204 +121,283 @@ static _Noreturn void report_unfenced(const Event *e, const Access *x, uint32_t 
 static bool ordered(const Access *x, const Event *e)
 {
 	const uint32_t *at = e->clock + x->component;
+	Source source = source_of(x);
 
-	if (x->source != BY_PRODUCT)
-		return at[0] >= x->time || (e->finishes && x->source == BY_COPY);
-	return at[0] >= x->time || at[1] >= x->time || at[2] >= x->time || at[3] >= x->time;
+	if (at[0] >= x->time)
+		return true;
+	if (source == BY_PRODUCT)
+		return at[1] >= x->time || at[2] >= x->time || at[3] >= x->time;
+	return e->finishes && source == BY_COPY;
 }
 
-static void check(const Event *e, const Access *x, uint32_t granule)
+/* Whether it is an asynchronous read of what a thread has written without a fence. */
+static bool unfenced(const Access *x, const Event *e)
 {
 	const Worker *k = e->cta->worker;
 
+	return mode_of(&e->x) == MODE_READ && source_of(&e->x) != BY_THREADS && source_of(x) == BY_THREADS
+		&& e->clock[x->component + k->nctas * k->nwarps * COMPONENT_FENCED] < x->time;
+}
+
+/* Whether both may touch the same bytes as it is. */
+static inline bool passes(const Access *x, const Event *e)
+{
+	if (mode_of(x) == mode_of(&e->x) && mode_of(x) != MODE_WRITE)
+		return true;
+	return ordered(x, e) && !unfenced(x, e);
+}
+
+static _Noreturn void report(const Event *e, const Access *x, uint32_t granule, uint32_t mask)
+{
+	Access common = *x;
+
+	common.mask &= (uint16_t)mask;
 	if (!ordered(x, e))
-		report_race(e, x, granule);
-	if (e->mode == MODE_READ && e->source != BY_THREADS && x->source == BY_THREADS
-		&& e->clock[x->component + k->nctas * k->nwarps * COMPONENT_FENCED] < x->time)
-		report_unfenced(e, x, granule);
+		report_race(e, &common, granule);
+	report_unfenced(e, &common, granule);
 }
 
-static bool conflict(Mode a, Mode b)
+static inline bool same_kind(const Access *x, const Access *y)
 {
-	return a != b || a == MODE_WRITE;
+	return x->component == y->component && (x->what ^ y->what) >> MODE_SHIFT == 0;
 }
 
-static bool same_event(const Access *x, const Event *e)
+/* Whether what is left of x in bytes of e is told by e as well. */
+static inline bool replaces(const Event *e, const Access *x)
 {
-	return x->component == e->component && x->time == e->time && x->mode == e->mode && x->source == e->source;
+	return mode_of(&e->x) == MODE_WRITE || same_kind(x, &e->x);
 }
 
-static void append(Granule *g, const Event *e, uint32_t mask)
+/* Bytes of x that are remembered beside `mask` of e, which takes in x where it is the same. */
+static inline uint32_t left_of(const Access *x, const Event *e, uint32_t mask, bool crowded, Access *own)
 {
-	if (g->n == (g->size ? g->size : FEW)) {
-		uint16_t size = (uint16_t)(4 * g->n);
-		Access *more = malloc(size * sizeof *more);
+	if (same_kind(x, &e->x) && x->time == e->x.time && x->what == e->x.what) {
+		own->mask |= x->mask;
+		return 0;
+	}
+	if (x->mask & mask && (replaces(e, x) || (crowded && mode_of(x) == mode_of(&e->x) && ordered(x, e))))
+		return x->mask & ~mask;
+	return x->mask;
+}
+
+static void remember(Granule *g, const Access *x)
+{
+	uint32_t size = g->more ? g->more->size : FEW;
+
+	if (g->n == size) {
+		AccessList *more = malloc(sizeof *more + 4 * size * sizeof *more->a);
 
 		if (!more)
 			abort();
-		memcpy(more, entries(g), g->n * sizeof *more);
-		if (g->size)
-			free(g->more);
+		memcpy(more->a, earlier(g), g->n * sizeof *more->a);
+		more->size = 4 * size;
+		free(g->more);
 		g->more = more;
-		g->size = size;
 	}
-	entries(g)[g->n++] = (Access){ .time = e->time, .line = e->line & LINE_MASK, .mode = e->mode, .source = e->source,
-		.component = (uint16_t)e->component, .mask = (uint16_t)mask };
+	earlier(g)[g->n++] = *x;
 }
 
-/* Whether what is left of x in these bytes is told by e as well. */
-static bool replaces(const Event *e, const Access *x, bool crowded)
+static void touch_first(const Event *e, Granule *g, uint32_t mask)
 {
-	if (e->mode == MODE_WRITE)
-		return true;
-	if (x->mode != e->mode || x->source == BY_COPY)
-		return false;
-	return (x->component == e->component && x->source == e->source) || (crowded && ordered(x, e));
+	g->run = e->run;
+	g->n = 0;
+	g->last = e->x;
+	g->last.mask = (uint16_t)mask;
+	g->clear = source_of(&e->x) == BY_THREADS && !e->finishes ? ALL : 0;
 }
 
-static void touch(const Event *e, uint32_t granule, uint32_t mask)
+static void touch_anew(const Event *e, uint32_t granule, uint32_t mask)
 {
-	Granule *g = &e->cta->granules[granule];
-	Access *a = entries(g);
-	uint32_t kept = 0;
-	bool merged = false, crowded;
+	Granule *g = &e->granules[granule];
+	Access *a = earlier(g), own = e->x, x;
+	uint32_t kept = 0, clear = ALL;
+	bool crowded = g->n >= FEW;
 
-	if (g->run != e->cta->worker->run) {
-		g->run = e->cta->worker->run;
-		g->n = 0;
-	}
-	if (g->n && same_event(&a[g->n - 1], e) && (a[g->n - 1].mask & mask) == mask)
-		return;
-	crowded = g->n >= FEW;
-	for (uint32_t i = 0; i < g->n; i++) {
-		Access x = a[i];
-
-		if (x.mask & mask && conflict((Mode)x.mode, e->mode))
-			check(e, &x, granule);
-		if (!merged && same_event(&x, e) && x.line == (e->line & LINE_MASK)) {
-			x.mask |= (uint16_t)mask;
-			merged = true;
-		} else if (x.mask & mask && replaces(e, &x, crowded)) {
-			x.mask &= (uint16_t)~mask;
+	own.mask = (uint16_t)mask;
+	for (uint32_t i = 0; i <= g->n; i++) {
+		x = i < g->n ? a[i] : g->last;
+		if (!passes(&x, e)) {
+			if (x.mask & mask)
+				report(e, &x, granule, mask);
+			clear &= ~(uint32_t)x.mask;
 		}
-		if (x.mask)
+		x.mask = (uint16_t)left_of(&x, e, mask, crowded, &own);
+		if (x.mask && i < g->n)
 			a[kept++] = x;
 	}
 	g->n = (uint16_t)kept;
-	if (!merged)
-		append(g, e, mask);
+	if (x.mask)
+		remember(g, &x);
+	/* that of others may be made with another clock, though they are the same event */
+	g->clear = source_of(&e->x) == BY_THREADS && !e->finishes ? (uint16_t)clear : 0;
+	g->last = own;
 }
 
-static void touch_range(const Event *e, uint32_t offset, uint32_t bytes)
+/* The last access goes on to bytes that are known to be clear. */
+static void take_in(const Event *e, Granule *g, uint32_t mask)
+{
+	Access *a = earlier(g);
+
+	g->last.mask |= (uint16_t)mask;
+	for (uint32_t i = 0; i < g->n; i++)
+		if (a[i].mask & mask && replaces(e, &a[i]))
+			a[i].mask &= (uint16_t)~mask;
+}
+
+static inline void touch(const Event *e, uint32_t granule, uint32_t mask)
+{
+	Granule *g = &e->granules[granule];
+
+	if (g->run != e->run) {
+		touch_first(e, g, mask);
+		return;
+	}
+	if (g->last.time == e->x.time && same_kind(&g->last, &e->x)) {
+		if (!(mask & ~(uint32_t)g->last.mask))
+			return;
+		if (!(mask & ~(uint32_t)g->clear) && g->last.what == e->x.what) {
+			take_in(e, g, mask);
+			return;
+		}
+	}
+	touch_anew(e, granule, mask);
+}
+
+static void touch_many(const Event *e, uint32_t offset, uint32_t bytes)
 {
 	uint32_t first = offset / GRANULE, last = (offset + bytes - 1) / GRANULE;
 
-	for (uint32_t i = first; i <= last; i++) {
-		uint32_t mask = ALL;
+	touch(e, first, ALL << offset % GRANULE & ALL);
+	for (uint32_t i = first + 1; i < last; i++)
+		touch(e, i, ALL);
+	touch(e, last, ALL >> (GRANULE - 1 - (offset + bytes - 1) % GRANULE));
+}
 
-		if (i == first)
-			mask &= ALL << offset % GRANULE;
-		if (i == last)
-			mask &= ALL >> (GRANULE - 1 - (offset + bytes - 1) % GRANULE);
-		__builtin_prefetch(&e->cta->granules[i + 1]);
-		touch(e, i, mask & ALL);
-	}
+static inline void touch_range(const Event *e, uint32_t offset, uint32_t bytes)
+{
+	if (offset % GRANULE + bytes <= GRANULE)
+		touch(e, offset / GRANULE, ((1u << bytes) - 1) << offset % GRANULE);
+	else
+		touch_many(e, offset, bytes);
+}
+
+static Event event(Thread *t, const Cta *c, const char *what, Mode mode, Source source, uint32_t line)
+{
+	return (Event){ .x = { .what = (line & ((1u << MODE_SHIFT) - 1)) | (uint32_t)mode << MODE_SHIFT | (uint32_t)source << SOURCE_SHIFT },
+		.run = c->worker->run, .granules = c->granules, .t = t, .cta = c, .what = what };
+}
+
+/* What t knows now; the event happens at that time of that component. */
+static void happens(Event *e, uint32_t component, uint32_t time)
+{
+	e->x.component = (uint16_t)component;
+	e->x.time = time;
+	e->clock = clock_row(e->t->cta->worker, e->t->warp->clock);
 }
 
 /* ---- accesses of threads ---- */
 
-static void threads_touch(Thread *t, const char *what, Mode mode, bool finishes, uint32_t offset, uint32_t bytes, uint32_t line)
+static Event of_thread(Thread *t, const char *what, Mode mode, uint32_t line)
 {
-	const Worker *k = t->cta->worker;
-	Event e = { .t = t, .cta = t->cta, .what = what, .line = line, .mode = mode, .source = BY_THREADS, .finishes = finishes };
+	Event e = event(t, t->cta, what, mode, BY_THREADS, line);
+	uint32_t now = clock_now(t->warp); /* may end what its row is */
 
-	if (!k->races || !bytes)
-		return;
-	e.time = clock_now(t->warp);
-	e.component = clock_component(t->warp, COMPONENT_ACCESSES);
-	e.clock = clock_row(k, t->warp->clock);
-	touch_range(&e, offset, bytes);
+	happens(&e, clock_component(t->warp, COMPONENT_ACCESSES), now);
+	return e;
 }
 
 void race_read(Thread *t, const char *what, uint32_t offset, uint32_t bytes, uint32_t line)
 {
-	threads_touch(t, what, MODE_READ, false, offset, bytes, line);
+	if (!t->cta->worker->races)
+		return;
+	Event e = of_thread(t, what, MODE_READ, line);
+	touch_range(&e, offset, bytes);
 }
 
 void race_write(Thread *t, const char *what, uint32_t offset, uint32_t bytes, uint32_t line)
 {
-	threads_touch(t, what, MODE_WRITE, false, offset, bytes, line);
-}
-
-/* No bytes where a mask is off: then the place means nothing. */
-static void access_shared(Thread *t, const char *bounds, const char *race, Mode mode, uint32_t offset, uint32_t bytes, uint32_t line)
-{
-	if (!bytes)
+	if (!t->cta->worker->races)
 		return;
-	check_shared(t, bounds, offset, bytes, 1, line);
-	threads_touch(t, race, mode, false, offset, bytes, line);
+	Event e = of_thread(t, what, MODE_WRITE, line);
+	touch_range(&e, offset, bytes);
 }
 
-void tilecpu_shared_read(TileCpuThread *t, uint32_t offset, uint32_t bytes, uint32_t line)
+/* At base + each of at[n]. */
+static void access_shared(Thread *t, Mode mode, uint32_t base, const uint32_t *at, uint32_t n, uint32_t bytes, uint32_t line)
 {
-	access_shared(thread_of(t), "load", "read", MODE_READ, offset, bytes, line);
+	static const char *const bounds[] = { "load", "store", "atomic" }, *const race[] = { "read", "write", "atomic" };
+
+	if (!bytes) /* where a mask is off the place means nothing */
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		check_shared(t, bounds[mode], base + at[i], bytes, 1, line);
+	if (!t->cta->worker->races)
+		return;
+	Event e = of_thread(t, race[mode], mode, line);
+	for (uint32_t i = 0; i < n; i++)
+		touch_range(&e, base + at[i], bytes);
 }
 
-void tilecpu_shared_written(TileCpuThread *t, uint32_t offset, uint32_t bytes, uint32_t line)
+void tilecpu_shared_reads(TileCpuThread *t, uint32_t base, const uint32_t *at, uint32_t n, uint32_t bytes, uint32_t line)
 {
-	access_shared(thread_of(t), "store", "write", MODE_WRITE, offset, bytes, line);
+	access_shared(thread_of(t), MODE_READ, base, at, n, bytes, line);
 }
 
-void tilecpu_shared_atomic(TileCpuThread *t, uint32_t offset, uint32_t bytes, uint32_t line)
+void tilecpu_shared_writes(TileCpuThread *t, uint32_t base, const uint32_t *at, uint32_t n, uint32_t bytes, uint32_t line)
 {
-	access_shared(thread_of(t), "atomic", "atomic", MODE_ATOMIC, offset, bytes, line);
+	access_shared(thread_of(t), MODE_WRITE, base, at, n, bytes, line);
+}
+
+void tilecpu_shared_atomics(TileCpuThread *t, uint32_t base, const uint32_t *at, uint32_t n, uint32_t bytes, uint32_t line)
+{
+	access_shared(thread_of(t), MODE_ATOMIC, base, at, n, bytes, line);
 }
 
 /* ---- asynchronous ones ---- */
 
 void race_load(Thread *t, const Cta *c, const Mbarrier *b, uint32_t offset, uint32_t bytes, uint32_t line)
 {
-	Event e = { .t = t, .cta = c, .what = "load", .line = line, .mode = MODE_WRITE, .source = BY_LOAD, .component = b->component,
-		.time = b->phase + 1 };
-
 	if (!c->worker->races)
 		return;
-	e.clock = clock_row(c->worker, t->warp->clock);
+	Event e = event(t, c, "load", MODE_WRITE, BY_LOAD, line);
+	happens(&e, b->component, b->phase + 1);
 	touch_range(&e, offset, bytes);
 }
 
 void race_store(Thread *t, const char *what, uint32_t offset, uint32_t bytes, uint32_t line)
 {
-	Event e = { .t = t, .cta = t->cta, .what = what, .line = line, .mode = MODE_READ, .source = BY_STORE, .time = t->store_groups + 1 };
-
 	if (!t->cta->worker->races || !bytes)
 		return;
-	e.component = clock_component(t->warp, COMPONENT_STORES);
-	e.clock = clock_row(t->cta->worker, t->warp->clock);
+	Event e = event(t, t->cta, what, MODE_READ, BY_STORE, line);
+	happens(&e, clock_component(t->warp, COMPONENT_STORES), t->store_groups + 1);
 	touch_range(&e, offset, bytes);
 }
 
 void race_copy(Thread *t, uint32_t offset, uint32_t bytes, uint32_t line)
 {
-	Event e = { .t = t, .cta = t->cta, .what = "cp_async", .line = line, .mode = MODE_WRITE, .source = BY_COPY, .component = NEVER, .time = 1 };
-
 	if (!t->cta->worker->races)
 		return;
-	e.clock = clock_row(t->cta->worker, t->warp->clock);
+	Event e = event(t, t->cta, "cp_async", MODE_WRITE, BY_COPY, line);
+	happens(&e, NEVER, 1);
 	touch_range(&e, offset, bytes);
 }
 
 void race_copy_done(Thread *t, uint32_t offset, uint32_t bytes, uint32_t line)
 {
-	threads_touch(t, "cp_async", MODE_WRITE, true, offset, bytes, line);
+	if (!t->cta->worker->races)
+		return;
+	Event e = of_thread(t, "cp_async", MODE_WRITE, line);
+	e.finishes = true;
+	touch_range(&e, offset, bytes);
 }
 
 void race_product(Thread *t, const uint32_t *clock, uint32_t number, const uint32_t *lines, uint32_t n, uint32_t line)
 {
 	const Warp *first = &t->cta->warps[t->warp->index / (WARPGROUP / WARP) * (WARPGROUP / WARP)];
-	Event e = { .t = t, .cta = t->cta, .what = "wgmma", .line = line, .mode = MODE_READ, .source = BY_PRODUCT, .time = number,
-		.component = clock_component(first, COMPONENT_PRODUCTS), .clock = clock };
+	Event e = event(t, t->cta, "wgmma", MODE_READ, BY_PRODUCT, line);
 
+	happens(&e, clock_component(first, COMPONENT_PRODUCTS), number);
+	e.clock = clock;
 	for (uint32_t i = 0; i < n; i++)
 		touch(&e, lines[i] / GRANULE, ALL);
 }
@@ -318,7 +418,6 @@ bool races_open(Cta *c, uint32_t smem)
 void races_close(Cta *c)
 {
 	for (uint32_t i = 0; c->granules && i < c->ngranules; i++)
-		if (c->granules[i].size)
-			free(c->granules[i].more);
+		free(c->granules[i].more);
 	free(c->granule_memory);
 }

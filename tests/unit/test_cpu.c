@@ -62,7 +62,7 @@ static void sync_all(TileCpuThread *t, uint32_t threads, uint32_t line)
 static void put32(TileCpuThread *t, uint32_t offset, uint32_t value, uint32_t line)
 {
 	memcpy(t->smem + offset, &value, 4);
-	tilecpu_shared_written(t, offset, 4, line);
+	tilecpu_shared_writes(t, offset, &(uint32_t){ 0 }, 1, 4, line);
 }
 
 static uint32_t get32(const TileCpuThread *t, uint32_t offset)
@@ -616,11 +616,11 @@ static void fill_operands(TileCpuThread *t, const Gemm *g)
 {
 	for (uint32_t i = t->thread * 16; i < sizeof g->a_image; i += 128 * 16) {
 		memcpy(t->smem + A_AT + i, g->a_image + i, 16);
-		tilecpu_shared_written(t, A_AT + i, 16, 100);
+		tilecpu_shared_writes(t, A_AT + i, &(uint32_t){ 0 }, 1, 16, 100);
 	}
 	for (uint32_t i = t->thread * 16; i < sizeof g->b_image; i += 128 * 16) {
 		memcpy(t->smem + B_AT + i, g->b_image + i, 16);
-		tilecpu_shared_written(t, B_AT + i, 16, 101);
+		tilecpu_shared_writes(t, B_AT + i, &(uint32_t){ 0 }, 1, 16, 101);
 	}
 }
 
@@ -918,7 +918,7 @@ static void race_kernel(TileCpuThread *t, void *const *params)
 
 static void read_at(TileCpuThread *t, uint32_t offset, uint32_t line)
 {
-	tilecpu_shared_read(t, offset + t->thread % 32 * 4, 4, line);
+	tilecpu_shared_reads(t, offset + t->thread % 32 * 4, &(uint32_t){ 0 }, 1, 4, line);
 }
 
 static void write_at(TileCpuThread *t, uint32_t offset, uint32_t line)
@@ -937,7 +937,7 @@ static void just_write(TileCpuThread *t, uint8_t *global) { (void)global; write_
 static void just_read(TileCpuThread *t, uint8_t *global) { (void)global; read_at(t, 0, 20); }
 static void write_elsewhere(TileCpuThread *t, uint8_t *global) { (void)global; if (t->thread == 32) put32(t, 128 + 4, 1, 20); }
 static void write_one(TileCpuThread *t, uint8_t *global) { (void)global; if (t->thread == 0) put32(t, 128, 1, 10); }
-static void add(TileCpuThread *t, uint8_t *global) { (void)global; tilecpu_shared_atomic(t, 0, 4, 10); }
+static void add(TileCpuThread *t, uint8_t *global) { (void)global; tilecpu_shared_atomics(t, 0, &(uint32_t){ 0 }, 1, 4, 10); }
 
 static void write_and_arrive(TileCpuThread *t, uint8_t *global)
 {

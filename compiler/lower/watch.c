@@ -1,0 +1,73 @@
+/* watch.c - tells the CPU device of accesses to shared memory; on the GPU nothing.
+ *
+ * A call makes the code around it give up its registers: those of one statement are told of at once, as a base and offsets, which are
+ * constants where the addresses are one varying part and immediates (address.c). */
+#include "compiler/lower/context.h"
+
+enum { MOST_TOLD = 64 };
+
+typedef struct Place { V base; int64_t more; } Place;
+
+static Place place_of(V pointer)
+{
+	if (LLVMIsAGetElementPtrInst(pointer) && LLVMGetNumOperands(pointer) == 2 && LLVMIsAConstantInt(LLVMGetOperand(pointer, 1)))
+		return (Place){ LLVMGetOperand(pointer, 0), LLVMConstIntGetSExtValue(LLVMGetOperand(pointer, 1)) };
+	return (Place){ pointer, 0 };
+}
+
+static bool same_base(const Place *a, const Place *b) { return same_instructions(a->base, b->base, 8); }
+
+static V constant_offsets(Lower *L, const Place *p, int n)
+{
+	V words[MOST_TOLD];
+	for (int i = 0; i < n; i++)
+		words[i] = const_i32(L, p[i].more);
+	V list = LLVMConstArray2(L->i32, words, (uint64_t)n), global = LLVMAddGlobal(L->module, LLVMTypeOf(list), "offsets");
+	LLVMSetInitializer(global, list);
+	LLVMSetGlobalConstant(global, 1);
+	LLVMSetLinkage(global, LLVMPrivateLinkage);
+	LLVMSetUnnamedAddress(global, LLVMGlobalUnnamedAddr);
+	return global;
+}
+
+static V varying_offsets(Lower *L, const Place *p, int n)
+{
+	if (!L->watched)
+		L->watched = entry_alloca(L, LLVMArrayType2(L->i32, MOST_TOLD), "watched");
+	V start = LLVMBuildPtrToInt(L->b, L->shared, L->i64, "");
+	for (int i = 0; i < n; i++) {
+		V at = const_i32(L, i), off = LLVMBuildSub(L->b, LLVMBuildPtrToInt(L->b, p[i].base, L->i64, ""), start, "");
+		off = build_add(L, LLVMBuildTrunc(L->b, off, L->i32, ""), const_i32(L, p[i].more));
+		LLVMBuildStore(L->b, off, LLVMBuildGEP2(L->b, L->i32, L->watched, &at, 1, ""));
+	}
+	return L->watched;
+}
+
+static void tell(Lower *L, Watched how, const Place *p, int n, V bytes)
+{
+	bool constant = true;
+	for (int i = 1; i < n; i++)
+		constant &= same_base(p, &p[i]);
+	if (constant)
+		L->ops->shared_access(L, how, p->base, constant_offsets(L, p, n), n, bytes);
+	else
+		L->ops->shared_access(L, how, L->shared, varying_offsets(L, p, n), n, bytes);
+}
+
+void watch_shared(Lower *L, Watched how, const V *pointers, int count, V bytes)
+{
+	Place p[MOST_TOLD];
+	int n = 0;
+	for (int i = 0; L->ops->cpu && i < count; i++) {
+		Place q = place_of(pointers[i]);
+		bool told = false;
+		for (int k = 0; k < n; k++)
+			told |= p[k].more == q.more && same_base(&p[k], &q);
+		if (!told)
+			p[n++] = q;
+		if (n == MOST_TOLD || (n && i == count - 1)) {
+			tell(L, how, p, n, bytes);
+			n = 0;
+		}
+	}
+}
