@@ -50,6 +50,7 @@ tilert_arg bench_tensor(const char *name, tilert_ptr p, tilert_dtype dtype, int 
 
 /* The sections. */
 void bench_gdn(Bench *b);
+void bench_gdn_backward(Bench *b);
 void bench_gemm(Bench *b);
 void bench_kda(Bench *b);
 void bench_twophase(Bench *b);

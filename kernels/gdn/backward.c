@@ -252,11 +252,11 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_gdn_par
 {
 	const Plan l = plan(p, f, q->op->sm_count);
 	const tilekern_gdn_params c = again(p, f, &l);
-	const GdnPlan forward = gdn_plan(&c, q->op->sm_count);
+	const GdnPlan scanned = gdn_plan(&c, q->op->sm_count);
 	const int type = bf16;
-	Args a = gdn_arguments(&c, &forward, 0);
+	Args a = gdn_arguments(&c, &scanned, 0);
 	add_arguments(&a, p, f, &c, &l);
-	tilert_status s = gdn_queue_scan(q, &c, &forward, &a);
+	tilert_status s = gdn_queue_scan(q, &c, &scanned, &a);
 	if (s == TILERT_OK)
 		s = queue_kernel(q, (int[AXES]){ backward_scan, type, TILE, any }, &a);
 	if (s == TILERT_OK && (p->dq || p->dk || p->dg || p->dbeta || p->da_log || p->ddt_bias))
