@@ -100,8 +100,7 @@ static tilert_status check_served(const char *who, const Params *p, const tileke
 {
 	const bool raw_gate = (f->options & TILEKERN_RAW_GATE) != 0;
 	const CheckDtype dtypes[] = {
-		{ "dtype", f->dtype, 1, { TILERT_BF16 } }, { "beta_dtype", f->beta_dtype, 2, { TILERT_F32, TILERT_BF16 } },
-		{ raw_gate ? "gate_dtype (with RAW_GATE)" : "gate_dtype", f->gate_dtype, raw_gate ? 1 : 2, { TILERT_BF16, TILERT_F32 } },
+		{ "gate_dtype", f->gate_dtype, 2, { TILERT_F32, f->dtype } },
 		{ "a_log_dtype", f->a_log_dtype, 1, { TILERT_F32 } }, { "dt_bias_dtype", f->dt_bias_dtype, 1, { TILERT_F32 } },
 		{ "state_dtype", f->state_dtype, 2, { TILERT_F32, TILERT_BF16 } },
 	};
@@ -201,6 +200,7 @@ static void add_arguments(Args *a, const Params *p, const tilekern_kda_params *f
 	u = r[DV];
 	u.given = (tilekern_strides){ 0, 0, 0 };
 	u.p = w + l->u;
+	u.dtype = TILERT_BF16;
 	if (!p->dv) {
 		r[DV].p = w + l->dv;
 		r[DV].given = u.given;
@@ -208,7 +208,7 @@ static void add_arguments(Args *a, const Params *p, const tilekern_kda_params *f
 	args_rows(a, &r[DOUT], "dout", "r0");
 	args_rows(a, &r[DV], "dv", "w0");
 	args_rows(a, &r[DG], "dg", "z0");
-	args_rows(a, &r[DBETA], f->beta_dtype == TILERT_F32 ? "dbeta" : "dbeta16", "e0");
+	args_rows(a, &r[DBETA], ARGS_TYPED(f->beta_dtype, "dbeta"), "e0");
 	args_rows(a, &u, "u", NULL);
 	args_tensor(a, "rec", w + l->records, TILERT_U8, 4, records, NULL);
 	args_tensor(a, "states", w + l->states, TILERT_BF16, 4, states, NULL);
@@ -249,7 +249,7 @@ static tilert_status queue_heads(Queue *q, const Args *base, const Params *p, co
 	add_keys(&a, p, f, l, false);
 	args_tensor(&a, "dq_each", p->dq ? p->workspace + l->dq : 0, f->dtype, 4, each, NULL);
 	args_tensor(&a, "dk_each", p->dk ? p->workspace + l->dk : 0, f->dtype, 4, each, NULL);
-	return queue_kernel(q, (int[AXES]){ backward_heads, bf16, KDA_MAX_KEYS, any }, &a);
+	return queue_kernel(q, (int[AXES]){ backward_heads, f->dtype == TILERT_F16 ? f16 : bf16, KDA_MAX_KEYS, any }, &a);
 }
 
 /* No tokens: the gradient of the states passes through. */
@@ -263,26 +263,27 @@ static tilert_status queue_states(Queue *q, const Params *p, const tilekern_kda_
 static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_params *f)
 {
 	const Plan l = plan(p, f);
-	const bool each = f->value_heads > f->qk_heads, packed = f->cu_seqlens != 0;
-	const int gate = f->gate_dtype == TILERT_F32 ? f32 : same, form = (f->options & TILEKERN_RAW_GATE) != 0 ? raw : gate;
+	const bool each = f->value_heads > f->qk_heads, packed = f->cu_seqlens != 0, raw_gate = (f->options & TILEKERN_RAW_GATE) != 0;
+	const int type = f->dtype == TILERT_F16 ? f16 : bf16, gate = f->gate_dtype == TILERT_F32 ? f32 : same;
+	const int form = !raw_gate ? gate : gate == f32 ? raw_f32 : raw;
 	const Args base = kda_arguments(f);
 	Args a = base, last = base;
 	add_arguments(&a, p, f, &l);
 	last = a;
 	add_keys(&a, p, f, &l, each);
 	add_keys(&last, p, f, &l, false);
-	tilert_status s = queue_kernel(q, (int[AXES]){ backward_states, bf16, KDA_MAX_KEYS, form }, &a);
+	tilert_status s = queue_kernel(q, (int[AXES]){ backward_states, type, KDA_MAX_KEYS, gate }, &a);
 	if (s == TILERT_OK)
-		s = queue_kernel(q, (int[AXES]){ backward_scan, bf16, KDA_MAX_KEYS, form }, &a);
+		s = queue_kernel(q, (int[AXES]){ backward_scan, type, KDA_MAX_KEYS, gate }, &a);
 	if (s == TILERT_OK && (p->dq || p->dk || p->dg || p->dbeta || p->da_log || p->ddt_bias))
-		s = queue_kernel(q, (int[AXES]){ backward_grads, bf16, KDA_MAX_KEYS, form }, &a);
+		s = queue_kernel(q, (int[AXES]){ backward_grads, type, KDA_MAX_KEYS, form }, &a);
 	if (s == TILERT_OK && p->dbeta && (f->options & TILEKERN_SIGMOID_BETA) == 0)
-		s = queue_kernel(q, (int[AXES]){ backward_beta, bf16, KDA_MAX_KEYS, form }, &a);
+		s = queue_kernel(q, (int[AXES]){ backward_beta, type, KDA_MAX_KEYS, gate }, &a);
 	if (s == TILERT_OK && (p->da_log || p->ddt_bias))
 		s = queue_kernel(q, (int[AXES]){ backward_sums, none, KDA_MAX_KEYS, any }, &a);
 	if (s == TILERT_OK && each && (p->dq || p->dk))
 		s = queue_heads(q, &base, p, f, &l);
-	return s == TILERT_OK && packed ? queue_kernel(q, (int[AXES]){ backward_clear, bf16, KDA_MAX_KEYS, gate }, &last) : s;
+	return s == TILERT_OK && packed ? queue_kernel(q, (int[AXES]){ backward_clear, type, KDA_MAX_KEYS, gate }, &last) : s;
 }
 
 static tilert_status queue(Queue *q, const void *params, int sm_count)

@@ -10,7 +10,7 @@
 /* Axes of variants.def. */
 enum { forward, backward_states, backward_scan, backward_grads, backward_sums, backward_heads, backward_clear, backward_beta };
 enum { none, bf16, f16, f32 };
-enum { any = none, same = f32 + 1, raw, fade_bf16, fade_f16, fade_f32 };
+enum { any = none, same = f32 + 1, raw, raw_f32, fade_bf16, fade_f16, fade_f32 };
 enum { KDA_MAX_KEYS = 128 };
 
 extern const Family *const kda_family;

@@ -134,8 +134,8 @@ TILERT_API void tilekern_kda_call_destroy(tilekern_kda_call *c);
  * The backward: gradients of <o, dout> + <final_state, dfinal_state>.  What is wanted has an address; what is not is not computed.  The forward is
  * scanned again for what is needed of it: nothing but its inputs is kept.  Every gradient has the same bits in every run.
  *
- * bf16 q, k, v; gates bf16, or f32 without RAW_GATE; value_dim up to 128; decays of at least e^-5.06 a token (lower ones are read as that).  Rows of gradients behind the last
- * offset of cu_seqlens are written as 0.  kernels/kda/README.md has the errors.
+ * Gates have the type of q, k, v or are f32; a_log and dt_bias are f32; value_dim up to 128; decays of at least e^-5.06 a token (lower ones are read as that).  Rows of gradients
+ * behind the last offset of cu_seqlens are written as 0.  kernels/kda/README.md has the errors.
  */
 typedef struct tilekern_kda_backward_params {
 	size_t size;                       /**< of this struct; set by tilekern_kda_backward_params_init */

@@ -293,8 +293,7 @@ static void run_refusals(const void *row)
 	REFUSED(f.size = 8, "size", "8");
 	REFUSED(f.tokens = -3, "tokens", "-3");
 	REFUSED(f.value_dim = 136, "value_dim", "136", "128");
-	REFUSED((f.dtype = f.gate_dtype = TILERT_F16, f.beta_dtype = TILERT_F32), "dtype", "f16", "bf16");
-	REFUSED((f.gate_dtype = TILERT_F32, f.options = RAW), "gate_dtype (with RAW_GATE)", "f32", "bf16");
+	REFUSED(f.gate_dtype = TILERT_F16, "gate_dtype", "f16", "bf16");
 	REFUSED(p.da_log = p.workspace, "da_log", "0x0");
 	REFUSED(p.ddt_bias = p.workspace, "ddt_bias", "0x0");
 	REFUSED((f.state_indices = p.workspace, f.state_slots = 2), "state_indices");
@@ -339,7 +338,8 @@ static KdaRow random_row(Random *r, int lengths[4])
 		.value_dim = 8 + 8 * pick(r, 16), .gate = toss(r) ? KDA_BOUNDED : KDA_MILD, .states = (KdaStates)pick(r, 4), .beta16 = toss(r),
 		.state_v_first = toss(r), .state_bf16 = toss(r), .strided = toss(r), .options = options[pick(r, 6)], .seed = random_bits(r) };
 	row.value_heads = row.qk_heads * (1 + pick(r, 3));
-	row.gate16 = (row.options & RAW) != 0 || toss(r);
+	row.gate16 = toss(r);
+	row.fp16 = toss(r);
 	if (toss(r)) {
 		for (int i = 0; i < 3; i++)
 			lengths[i] = (int)pick(r, 80);
@@ -401,6 +401,13 @@ size_t kda_backward_cases(NumericCase *out)
 			 .beta16 = true, .states = KDA_BOTH, .strided = true, .seed = 22, .chunk = 1 } },
 		{ "f32_gates", run_gradients, { .batch = 2, .tokens = 101, .value_heads = 2, .options = NORM | TWICE, .states = KDA_BOTH, .seed = 23 } },
 		{ "f32_gates_packed_K72", run_gradients, { .lengths = mixed, .spare = 70, .key_dim = 72, .states = KDA_BOTH, .strided = true, .seed = 24 } },
+		{ "f32_raw_gates", run_gradients, { .tokens = 101, .value_heads = 2, .options = NORM | BOUND | TWICE, .states = KDA_BOTH, .seed = 27 } },
+		{ "f32_raw_gates_K72", run_gradients, { .lengths = few, .spare = 5, .key_dim = 72, .options = RAW | SIGMOID, .seed = 28 } },
+		{ "fp16", run_gradients, { .batch = 2, .tokens = 101, .value_heads = 2, .fp16 = true, .states = KDA_BOTH, .seed = 29 } },
+		{ "fp16_everything", run_gradients, { .lengths = mixed, .spare = 70, .fp16 = true, .beta16 = true, .options = NORM | RAW, .states = KDA_BOTH,
+			.strided = true, .seed = 30 } },
+		{ "f32_gates_fp16", run_gradients, { .tokens = 70, .qk_heads = 2, .value_heads = 4, .fp16 = true, .options = NORM | BOUND | SIGMOID, .seed = 31 } },
+		{ "several_items", run_gradients, { .tokens = 150, .value_heads = 3, .options = NORM | BOUND, .processors = 2, .states = KDA_BOTH, .seed = 32 } },
 		{ "64_tokens", run_gradients, { .tokens = 64, .seed = 17 } },
 		{ "same_bits", run_same_bits, { .lengths = few, .spare = 5, .value_heads = 2, .options = NORM | BOUND | SIGMOID, .states = KDA_BOTH, .seed = 18 } },
 		{ "random_calls", run_random, { .seed = 25 } },
