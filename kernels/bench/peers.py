@@ -1,10 +1,10 @@
 """Times the library beside FLA, FlashQLA, FlashInfer and cuDNN on one GPU, in one process, and checks it first.
 
-    TILEKERN=libtilekern.so python3 peers.py [gdn] [mixes] [kda] [--peers flash_qla,flashinfer] [--rows 3] [--csv out.csv]
+    TILEKERN=libtilekern.so python3 peers.py [gdn] [mixes] [kda] [kda_backward] [--peers flash_qla,flashinfer] [--rows 3] [--csv out.csv]
 
 Every figure is in ms, the median of five rounds in which all libraries have their turn; of a round, the median of triton's do_bench (L2
 flushed before each run) over replays of a CUDA graph of the call.  "e" marks a call that would not be captured.  A library that is not installed is left out.  Random data; the library's o and final state are
-compared with a float64 recurrence of two heads before it is timed.
+compared with a float64 recurrence of two heads before it is timed; gradients with those of the recurrence for 200 tokens of two heads.
 """
 import argparse
 import csv
@@ -46,6 +46,10 @@ def mixes():
 KDA = ([(1, 8192, 96, 128), (8, 1024, 96, 128), (1, 8192, 64, 128), (8, 1024, 64, 128), (1, 1024, 64, 128), (2, 8192, 64, 128), (8, 4096, 32, 128),
         (4, 8192, 32, 128), (16, 4096, 16, 64), (8, 8192, 16, 64)]
        + [(B, T, H, 128) for H in (8, 12, 16, 32) for B, T in ((1, 2048), (1, 8192), (1, 32768), (8, 1024))])
+
+
+KDA_BACKWARD = [(16, 4096, 16, 64), (8, 4096, 32, 128), (8, 8192, 16, 64), (4, 8192, 32, 128), (1, 8192, 32, 128), (1, 8192, 96, 128),
+                (1, 8192, 12, 128), (1, 65536, 8, 128), (1, 65536, 32, 128)]
 
 
 def say(*words):
@@ -217,6 +221,94 @@ def kda_rows(lib, a):
             yield name, errors, medians({"tilekern": call, **theirs[what]}, a.rep), 10 * D * D * B * T * H, (10 * D + 2) * B * T * H
 
 
+OPERATOR = tilekern.L2NORM | tilekern.RAW_GATE | tilekern.BOUNDED_GATE | tilekern.SIGMOID_BETA
+
+
+def gradients_like(tensors):
+    return {"d" + n: torch.full_like(t, math.nan) for n, t in tensors.items()}
+
+
+def kda_gradient_errors(lib, D, shift, operator, name):
+    """(dq, dk, dv), (dg, dbeta) of 200 tokens of two heads against autograd of the recurrence in float64."""
+    (rq, rk, v, rg), logit, x = kda_inputs(1, 200, 2, D, shift)
+    given = dict(zip("q k v g beta".split(), (rq, rk, v, rg, logit) if operator else x))
+    dout, grads = torch.randn_like(v), gradients_like(given)
+    lib.kda_backward(*given.values(), dout, grads, options=OPERATOR if operator else 0)()
+    torch.cuda.synchronize()
+    leaves = {n: t.double().cpu().requires_grad_() for n, t in given.items()}
+    q, k, v, g, beta = leaves.values()
+    if operator:
+        q, k = (t / (t.pow(2).sum(-1, keepdim=True) + 1e-6).sqrt() for t in (q, k))
+        g, beta = -5 * g.sigmoid(), beta.sigmoid()
+    s, total = torch.zeros(2, D, D, dtype=torch.double), 0
+    for t in range(200):
+        s = s * g[0, t].exp()[..., None]
+        s = s + (k[0, t] * beta[0, t][:, None])[..., None] * (v[0, t] - torch.einsum("hk,hkv->hv", k[0, t], s))[:, None]
+        total = total + (torch.einsum("hk,hkv->hv", q[0, t], s) * D**-0.5 * dout[0, t].double().cpu()).sum()
+    total.backward()
+    errors = {n: ratio(grads["d" + n], t.grad) for n, t in leaves.items()}
+    limits = dict(q=0.008, k=0.008, v=0.008, g=0.02, beta=0.02)
+    if not all(errors[n] < limits[n] for n in errors):
+        raise SystemExit(f"{name}: the gradients differ by {errors}; not timed")
+    return max(errors[n] for n in "qkv"), max(errors["g"], errors["beta"])
+
+
+def peak_of(fn):
+    """MB that the call takes beside what there is."""
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    keep = fn()
+    torch.cuda.synchronize()
+    peak = (torch.cuda.max_memory_allocated() - before) / 1e6
+    del keep
+    return peak
+
+
+def autograd_call(forward, leaves, dout):
+    """Its backward alone; what the forward keeps is there."""
+    leaves = [t.detach().requires_grad_() for t in leaves]
+    out = forward(*leaves)
+    out = out[0] if isinstance(out, tuple) else out
+    return lambda: torch.autograd.grad(out, leaves, dout.view(out.shape), retain_graph=True)
+
+
+def kda_backward_rows(lib, a):
+    """Backwards alone: ours scans the forward again."""
+    fla, dnn = optional("fla.ops.kda", a.peers), optional("cudnn.linear_attention.ops", a.peers)
+    for (B, T, H, D), gates, operator in [(row, g, o) for row in KDA_BACKWARD[: a.rows] for g in (("strong", 0.0), ("mild", 6.0)) for o in (False, True)]:
+        name = f"kda backward {'operator' if operator else 'kernel'} {B}x{T} H{H} K{D} {gates[0]}"
+        errors = kda_gradient_errors(lib, D, gates[1], operator, name)
+        (rq, rk, v, rg), logit, x = kda_inputs(B, T, H, D, gates[1])
+        given = dict(zip("q k v g beta".split(), (rq, rk, v, rg, logit) if operator else x))
+        zeros = (torch.zeros(H, device=dev), torch.zeros(H, D, device=dev)) if operator else (None, None)
+        dout, grads = torch.randn_like(v), gradients_like(given)
+        if operator:
+            grads.update(da_log=torch.zeros_like(zeros[0]), ddt_bias=torch.zeros_like(zeros[1]))
+        make = lambda: lib.kda_backward(*given.values(), dout, grads, options=OPERATOR if operator else 0, a_log=zeros[0], dt_bias=zeros[1])
+        peaks = {"tilekern": peak_of(make)}
+        calls = {"tilekern": make()}
+        theirs = {}
+        if fla and operator:
+            theirs["fla"] = (lambda q, k, v, g, beta, al, db: fla.chunk_kda(
+                q=q, k=k, v=v, g=g, beta=beta, A_log=al, dt_bias=db.flatten(), use_qk_l2norm_in_kernel=True, use_gate_in_kernel=True,
+                use_beta_sigmoid_in_kernel=True, safe_gate=True, lower_bound=-5.0), [*given.values(), *zeros])
+        elif fla:
+            theirs["fla"] = lambda q, k, v, g, beta: fla.chunk_kda(q=q, k=k, v=v, g=g, beta=beta, safe_gate=True, lower_bound=-5.0), list(given.values())
+        if dnn and D == 128 and not operator:
+            cu = torch.arange(0, B + 1, device=dev, dtype=torch.int32) * T
+            theirs["cudnn"] = (lambda q, k, v, g, beta: dnn.kimi_delta_attention(q, k, v, g, beta, cu, plan_name="kda_hopper_cuda", scale=D**-0.5),
+                               [t.reshape(-1, *t.shape[2:]) for t in (*x[:3], x[3].float(), x[4])])
+        for n, (forward, leaves) in theirs.items():
+            try:
+                peaks[n] = peak_of(lambda: (c := autograd_call(forward, leaves, dout), c()))
+                calls[n] = autograd_call(forward, leaves, dout)
+            except Exception as e:
+                say("   failed:", n, type(e).__name__, str(e)[:200])
+        say("   MB beside the inputs, the forward's included:", " ".join(f"{n} {mb:.0f}" for n, mb in peaks.items()))
+        yield name, errors, medians(calls, a.rep), 26 * D * D * B * T * H, (28 * D + 8) * B * T * H
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("what", nargs="*", default=["gdn", "kda"])
@@ -228,7 +320,7 @@ def main():
     torch.manual_seed(0)
     lib, table = tilekern.Library(), []
     for what in a.what:
-        for name, errors, row, flop, bytes_ in {"gdn": gdn_rows, "mixes": mix_rows, "kda": kda_rows}[what](lib, a):
+        for name, errors, row, flop, bytes_ in {"gdn": gdn_rows, "mixes": mix_rows, "kda": kda_rows, "kda_backward": kda_backward_rows}[what](lib, a):
             ms = row["tilekern"][0]
             others = {n: t for n, (t, _) in row.items() if n != "tilekern" and t == t}
             best = min(others.values(), default=math.nan)

@@ -1,4 +1,4 @@
-"""The kernel library from Python, by ctypes: GDN and KDA forward on torch tensors, for benchmarks beside other libraries.
+"""The kernel library from Python, by ctypes: GDN and KDA on torch tensors, for benchmarks beside other libraries.
 
     TILEKERN=/path/libtilekern.so python3 ...        # a shared build: cmake -DBUILD_SHARED_LIBS=ON
 """
@@ -41,6 +41,16 @@ class KdaParams(C.Structure):
     _fields_ = common() + [("lower_bound", C.c_float)]
 
 
+class Backward(C.Structure):
+    """tilekern_gdn_backward_params and tilekern_kda_backward_params."""
+    _fields_ = (
+        [("size", C.c_size_t), ("forward", C.c_void_p)]
+        + [(n, C.c_uint64) for n in "dout dfinal_state dq dk dv dg dbeta da_log ddt_bias dinitial_state".split()]
+        + [(n + "_strides", Strides) for n in "dout dq dk dv dg dbeta".split()]
+        + [("workspace", C.c_uint64), ("workspace_bytes", C.c_size_t)]
+    )
+
+
 def params(cls, q, v, g, beta, /, **given):
     """The defaults of tilekern_*_params_init and what these tensors say."""
     B, T, H, K = q.shape
@@ -77,13 +87,14 @@ class Library:
             self.handles[name] = h
         return self.handles[name]
 
-    def prepare(self, name, p, keep):
-        """A function that queues the call; `keep` lives as long as it does."""
+    def prepare(self, name, p, keep, function=None):
+        """A function that queues the call; `keep` lives as long as it does.  function: begins the names of those that take p."""
+        function = function or name
         h, call, n = self.handle(name), C.c_void_p(), C.c_size_t()
-        self.check(getattr(self.kern, f"tilekern_{name}_workspace_bytes")(h, C.byref(p), C.byref(n)))
+        self.check(getattr(self.kern, f"tilekern_{function}_workspace_bytes")(h, C.byref(p), C.byref(n)))
         workspace = torch.empty(max(n.value, 256), dtype=torch.uint8, device="cuda")
         p.workspace, p.workspace_bytes = workspace.data_ptr(), n.value
-        self.check(getattr(self.kern, f"tilekern_{name}_prepare")(h, C.byref(p), C.byref(call)))
+        self.check(getattr(self.kern, f"tilekern_{function}_prepare")(h, C.byref(p), C.byref(call)))
         launch = getattr(self.kern, f"tilekern_{name}_launch")
         keep = (keep, workspace)
 
@@ -110,3 +121,10 @@ class Library:
         if cu_seqlens is not None:
             p.sequences, p.seqlens_dtype = len(cu_seqlens) - 1, DTYPE[cu_seqlens.dtype]
         return self.prepare("kda", p, (q, k, v, g, beta, o, cu_seqlens, initial_state, final_state, a_log, dt_bias))
+
+    def kda_backward(self, q, k, v, g, beta, dout, gradients, options=0, a_log=None, dt_bias=None, lower_bound=-5.0):
+        """The forward is scanned again.  gradients: tensors by the names of the fields, dq, da_log and so on."""
+        forward = params(KdaParams, q, v, g, beta, options=options, lower_bound=lower_bound, q=pointer(q), k=pointer(k), v=pointer(v), g=pointer(g),
+                         beta=pointer(beta), a_log=pointer(a_log), dt_bias=pointer(dt_bias))
+        p = Backward(size=C.sizeof(Backward), forward=C.addressof(forward), dout=pointer(dout), **{n: pointer(t) for n, t in gradients.items()})
+        return self.prepare("kda", p, (forward, q, k, v, g, beta, a_log, dt_bias, dout, gradients), "kda_backward")
