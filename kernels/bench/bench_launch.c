@@ -1,8 +1,10 @@
-/* Host time of a launch: tilert_prepared_launch against the driver's cuLaunchKernelEx, an empty kernel each; and of a call of two kernels, prepared and
+/* Host time of a launch: tilert_prepared_launch against the driver's cuLaunchKernelEx, an empty kernel each; and of calls of the operators, prepared and
  * not. */
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <string.h>
 #include <tilekern/gdn.h>
+#include <tilekern/kda.h>
 
 #include "kernels/bench/bench.h"
 
@@ -82,53 +84,78 @@ static double host_ns(Bench *b, void (*launch)(void *), void *arg)
 	return ns[BATCHES / 2];
 }
 
-/* ---- a GDN call ---- */
-
-typedef struct Forward { tilekern_gdn *gdn; tilekern_gdn_params p; tilekern_gdn_call *call; } Forward;
-
-#define CHECK_GDN(call) bench_check((call), tilekern_last_error(), #call)
-
-static void launch_forward(void *p) { CHECK_GDN(tilekern_gdn_forward(((Forward *)p)->gdn, &((Forward *)p)->p, NULL)); }
-static void launch_call(void *p) { CHECK_GDN(tilekern_gdn_launch(((Forward *)p)->call, NULL)); }
+/* ---- calls of operators ---- */
 
 /* Of what an engine gives: a strided call of the pool, packed, too small to keep the GPU busy for longer than the host. */
-static void time_gdn(Bench *b)
+enum { T = 256, N = 4, H = 16, HV = 32, D = 128, INPUTS = 8 };
+typedef struct Inputs { tilert_ptr qkv, g, beta, o, states, offsets, slots, workspace; tilekern_strides strides; } Inputs;
+
+static Inputs make_inputs(Bench *b, int64_t gates)
 {
-	enum { T = 256, N = 4, H = 16, HV = 32, D = 128 };
 	static const unsigned char zeros[1 << 20];
 	static const int32_t offsets[N + 1] = { 0, 64, 128, 192, 256 }, slots[N] = { 2, 0, 3, 1 };
-	Forward f;
-	tilekern_gdn_params *p = &f.p;
-	const size_t qkv = (size_t)T * (2 * H + HV) * D * 2, state = (size_t)N * HV * D * D * 4;
-	CHECK_GDN(tilekern_gdn_open(b->device, &f.gdn));
-	tilekern_gdn_params_init(p);
-	p->tokens = T;
-	p->sequences = p->state_slots = N;
-	p->qk_heads = H;
-	p->value_heads = HV;
-	p->options = TILEKERN_L2NORM;
-	p->q = bench_periodic(b, zeros, sizeof zeros, qkv);
-	p->k = p->q + (tilert_ptr)H * D * 2;
-	p->v = p->k + (tilert_ptr)H * D * 2;
-	p->q_strides = p->k_strides = p->v_strides = (tilekern_strides){ 0, (2 * H + HV) * D, D };
-	p->g = bench_periodic(b, zeros, sizeof zeros, (size_t)T * HV * 4);
-	p->beta = bench_periodic(b, zeros, sizeof zeros, (size_t)T * HV * 4);
-	p->o = bench_poisoned(b, (size_t)T * HV * D * 2);
-	p->initial_state = p->final_state = bench_periodic(b, zeros, sizeof zeros, state);
-	p->cu_seqlens = bench_periodic(b, offsets, sizeof offsets, sizeof offsets);
-	p->state_indices = bench_periodic(b, slots, sizeof slots, sizeof slots);
-	CHECK_GDN(tilekern_gdn_workspace_bytes(f.gdn, p, &p->workspace_bytes));
-	p->workspace = bench_poisoned(b, p->workspace_bytes);
-	CHECK_GDN(tilekern_gdn_prepare(f.gdn, p, &f.call));
-	double forward = host_ns(b, launch_forward, &f), prepared = host_ns(b, launch_call, &f);
-	bench_row(b, "launch", "tilekern_gdn_forward", forward * 1e-6, 1e9 / forward, "calls/s", 0);
-	bench_row(b, "launch", "tilekern_gdn_launch", prepared * 1e-6, 1e9 / prepared, "calls/s", 0);
-	tilekern_gdn_call_destroy(f.call);
-	tilekern_gdn_close(f.gdn);
-	const tilert_ptr all[] = { p->q, p->g, p->beta, p->o, p->final_state, p->cu_seqlens, p->state_indices, p->workspace };
-	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+	const size_t row = T * HV * 4;
+	return (Inputs){ .qkv = bench_periodic(b, zeros, sizeof zeros, (size_t)T * (2 * H + HV) * D * 2),
+		.g = bench_periodic(b, zeros, sizeof zeros, row * (size_t)gates), .beta = bench_periodic(b, zeros, sizeof zeros, row),
+		.o = bench_poisoned(b, (size_t)T * HV * D * 2), .states = bench_periodic(b, zeros, sizeof zeros, (size_t)N * HV * D * D * 4),
+		.offsets = bench_periodic(b, offsets, sizeof offsets, sizeof offsets), .slots = bench_periodic(b, slots, sizeof slots, sizeof slots),
+		.strides = { 0, (2 * H + HV) * D, D } };
+}
+
+static void free_inputs(Bench *b, const Inputs *in)
+{
+	const tilert_ptr all[INPUTS] = { in->qkv, in->g, in->beta, in->o, in->states, in->offsets, in->slots, in->workspace };
+	for (int i = 0; i < INPUTS; i++)
 		bench_free(b, all[i]);
 }
+
+static void row(Bench *b, const char *what, double ns) { bench_row(b, "launch", what, ns * 1e-6, 1e9 / ns, "calls/s", 0); }
+
+/* forward with parameters that it remembers, with others each time, and a prepared call; OP is gdn or kda, GATES the channels of g. */
+#define TIME_OPERATOR(OP, GATES) \
+	typedef struct OP##_timed { tilekern_##OP *op; tilekern_##OP##_params p; tilekern_##OP##_call *call; } OP##_timed; \
+	static void OP##_check(tilert_status s) { bench_check(s, tilekern_last_error(), "tilekern_" #OP); } \
+	static void OP##_forward(void *x) { OP##_check(tilekern_##OP##_forward(((OP##_timed *)x)->op, &((OP##_timed *)x)->p, NULL)); } \
+	static void OP##_launch(void *x) { OP##_check(tilekern_##OP##_launch(((OP##_timed *)x)->call, NULL)); } \
+	static void OP##_other(void *x) \
+	{ \
+		((OP##_timed *)x)->p.scale += 1e-4f; \
+		OP##_forward(x); \
+	} \
+	static void OP##_time(Bench *b) \
+	{ \
+		OP##_timed f; \
+		tilekern_##OP##_params *p = &f.p; \
+		Inputs in = make_inputs(b, GATES); \
+		OP##_check(tilekern_##OP##_open(b->device, &f.op)); \
+		tilekern_##OP##_params_init(p); \
+		p->tokens = T; \
+		p->sequences = p->state_slots = N; \
+		p->qk_heads = strcmp(#OP, "gdn") == 0 ? H : HV; \
+		p->value_heads = HV; \
+		p->options = TILEKERN_L2NORM; \
+		p->q = in.qkv; \
+		p->k = p->q + (tilert_ptr)H * D * 2; \
+		p->v = p->k + (tilert_ptr)H * D * 2; \
+		p->q_strides = p->k_strides = p->v_strides = in.strides; \
+		p->g = in.g; \
+		p->beta = in.beta; \
+		p->o = in.o; \
+		p->initial_state = p->final_state = in.states; \
+		p->cu_seqlens = in.offsets; \
+		p->state_indices = in.slots; \
+		OP##_check(tilekern_##OP##_workspace_bytes(f.op, p, &p->workspace_bytes)); \
+		in.workspace = p->workspace = bench_poisoned(b, p->workspace_bytes); \
+		OP##_check(tilekern_##OP##_prepare(f.op, p, &f.call)); \
+		row(b, "tilekern_" #OP "_forward", host_ns(b, OP##_forward, &f)); \
+		row(b, "tilekern_" #OP "_launch", host_ns(b, OP##_launch, &f)); \
+		row(b, "tilekern_" #OP "_forward, other arguments", host_ns(b, OP##_other, &f)); \
+		tilekern_##OP##_call_destroy(f.call); \
+		tilekern_##OP##_close(f.op); \
+		free_inputs(b, &in); \
+	}
+TIME_OPERATOR(gdn, 1)
+TIME_OPERATOR(kda, D)
 
 void bench_launch(Bench *b)
 {
@@ -150,5 +177,6 @@ void bench_launch(Bench *b)
 	}
 	tilert_prepared_destroy(p);
 	tilert_module_close(module);
-	time_gdn(b);
+	gdn_time(b);
+	kda_time(b);
 }

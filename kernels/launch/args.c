@@ -35,33 +35,9 @@ void args_rows(Args *a, const Rows *r, const char *name, const char *far)
 		args_integer(a, far, s.batch);
 }
 
-static const tilert_arg *find(const Args *all, const char *name)
-{
-	for (size_t i = 0; i < all->n && i < MAX_ARGS; i++) {
-		if (strcmp(all->arg[i].name, name) == 0)
-			return &all->arg[i];
-	}
-	return NULL;
-}
-
 tilert_status args_prepare(const char *who, tilert_kernel *k, const Args *all, tilert_prepared **out)
 {
-	tilert_arg args[MAX_ARGS];
-	size_t n = 0;
 	if (all->n > MAX_ARGS)
 		return launch_fail(TILERT_EINVAL, "%s: %zu arguments, %d have room", who, all->n, MAX_ARGS);
-	for (size_t i = 0; i < tilert_kernel_param_count(k); i++) {
-		tilert_param param;
-		tilert_status s = tilert_kernel_param(k, i, &param);
-		if (s != TILERT_OK)
-			return launch_passed_on(s, who);
-		const tilert_arg *found = find(all, param.name);
-		if (!found && (param.optional || param.kind == TILERT_ARG_DIM))
-			continue; /* dims are bound by the tensors */
-		if (!found || n == MAX_ARGS)
-			return launch_fail(TILERT_EINVAL, "%s: kernel %s asks for '%s'", who, tilert_kernel_name(k), param.name);
-		if (found->kind != TILERT_ARG_TENSOR || found->tensor.data != 0 || !param.optional)
-			args[n++] = *found;
-	}
-	return launch_passed_on(tilert_prepare(k, args, n, out), who);
+	return launch_passed_on(tilert_prepare_named(k, all->arg, all->n, out), who);
 }

@@ -1,6 +1,7 @@
 #include "operator.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@ static const Variant shared[SHARED_KERNELS] = {
 
 /* The kernels of an operator, then the shared ones. */
 struct Loaded {
+	Cache calls;
 	pthread_mutex_t lock; /* of what follows */
 	struct { tilert_module *module; tilert_kernel *kernel; } slot[];
 };
@@ -36,7 +38,7 @@ static Operator *make(const Family *f, tilert_device *d, int sm_count)
 {
 	Operator *op = malloc(sizeof *op);
 	struct Loaded *l = calloc(1, sizeof *l + (size_t)(f->variant_count + SHARED_KERNELS) * sizeof l->slot[0]);
-	if (!op || !l || pthread_mutex_init(&l->lock, NULL) != 0) {
+	if (!op || !l || pthread_mutex_init(&l->lock, NULL) != 0 || cache_init(&l->calls) != 0) {
 		free(l);
 		free(op);
 		return NULL;
@@ -65,6 +67,7 @@ void operator_close(Operator *op)
 {
 	if (!op)
 		return;
+	cache_clear(&op->loaded->calls);
 	for (int i = 0; i < op->family->variant_count + SHARED_KERNELS; i++)
 		tilert_module_close(op->loaded->slot[i].module);
 	pthread_mutex_destroy(&op->loaded->lock);
@@ -162,29 +165,32 @@ static tilert_status check_workspace(const Family *f, const char *who, const Par
 	return given >= needed ? TILERT_OK : launch_fail(TILERT_EINVAL, "%s: workspace_bytes is %zu, but %zu are needed", who, given, needed);
 }
 
-static void clear(Call *c)
+/* Everything that comes before queueing, of parameters that are of our version and have extents that are served. */
+static tilert_status prepare(const Family *f, Operator *op, const char *who, const Params *p, Call *c)
 {
-	for (int i = 0; i < c->n; i++)
-		tilert_prepared_destroy(c->launch[i]);
-	c->n = 0;
+	tilert_status s = f->check(who, p);
+	if (s != TILERT_OK || f->idle(p))
+		return s;
+	s = check_workspace(f, who, p, op->sm_count);
+	return s == TILERT_OK ? f->queue(&(Queue){ op, who, c }, p, op->sm_count) : s;
 }
 
-/* Everything that comes before queueing. */
-static tilert_status prepare(const Family *f, Operator *op, const char *who, const void *given, Call *c)
+static tilert_status take(const Family *f, const Operator *op, const char *who, const void *given, Params *p)
 {
-	Params p;
-	if (!op)
-		return launch_fail(TILERT_EINVAL, "%s: %s is NULL", who, f->name);
-	tilert_status s = operator_take(f, who, given, &p);
+	return op ? operator_take(f, who, given, p) : launch_fail(TILERT_EINVAL, "%s: %s is NULL", who, f->name);
+}
+
+/* A new call, used once; its key may be of no bytes. */
+static tilert_status make_call(const Family *f, Operator *op, const char *who, const Params *p, const void *key, size_t key_bytes, Call **out)
+{
+	Call *c = call_new(key, key_bytes);
+	if (!c)
+		return launch_fail(TILERT_ENOMEM, "%s: no memory for a call", who);
+	tilert_status s = prepare(f, op, who, p, c);
 	if (s == TILERT_OK)
-		s = f->check(who, &p);
-	if (s != TILERT_OK || f->idle(&p))
-		return s;
-	s = check_workspace(f, who, &p, op->sm_count);
-	if (s == TILERT_OK)
-		s = f->queue(&(Queue){ op, who, c }, &p, op->sm_count);
-	if (s != TILERT_OK)
-		clear(c);
+		*out = c;
+	else
+		call_free(c);
 	return s;
 }
 
@@ -202,28 +208,60 @@ tilert_status operator_prepare(const Family *f, Operator *op, const void *given,
 {
 	char name[NAME];
 	const char *who = function(name, f, "prepare");
-	Call made = { .n = 0 };
-	tilert_status s = prepare(f, op, who, given, &made);
-	if (s != TILERT_OK)
-		return s;
-	*call = out ? malloc(sizeof **call) : NULL;
-	if (!*call) {
-		clear(&made);
-		return out ? launch_fail(TILERT_ENOMEM, "%s: no memory for %zu bytes", who, sizeof **call) : launch_fail(TILERT_EINVAL, "%s: out is NULL", who);
-	}
-	**call = made;
-	return TILERT_OK;
+	Params p;
+	tilert_status s = take(f, op, who, given, &p);
+	if (s == TILERT_OK && !out)
+		s = launch_fail(TILERT_EINVAL, "%s: out is NULL", who);
+	return s == TILERT_OK ? make_call(f, op, who, &p, NULL, 0, call) : s;
 }
 
-tilert_status operator_run(const Family *f, const char *verb, Operator *op, const void *given, tilert_stream stream)
+/* All that a call depends on: the family, the parameters, and those that they point to. */
+typedef struct Key { const Family *family; Params p, inner; } Key;
+
+static tilert_status make_key(const Family *f, const Inner *inner, const char *who, const Params *p, Key *key, size_t *bytes)
+{
+	const void *more = NULL;
+	key->family = f;
+	memcpy(key->p.bytes, p->bytes, f->size);
+	*bytes = offsetof(Key, p) + f->size;
+	if (!inner)
+		return TILERT_OK;
+	memcpy(&more, p->bytes + inner->at, sizeof more);
+	memset(key->p.bytes + f->size, 0, sizeof key->p - f->size);
+	memset(key->p.bytes + inner->at, 0, sizeof more);
+	*bytes = offsetof(Key, inner) + inner->family->size;
+	return operator_take(inner->family, who, more, &key->inner);
+}
+
+/* The call with this key, from the cache or made now. */
+static tilert_status find_call(const Family *f, Operator *op, const char *who, const Params *p, const Key *key, size_t bytes, Call **out)
+{
+	*out = cache_find(&op->loaded->calls, key, bytes);
+	if (*out)
+		return TILERT_OK;
+	tilert_status s = make_call(f, op, who, p, key, bytes, out);
+	if (s == TILERT_OK)
+		cache_keep(&op->loaded->calls, *out);
+	return s;
+}
+
+tilert_status operator_run(const Family *f, const Inner *inner, const char *verb, Operator *op, const void *given, tilert_stream stream)
 {
 	char name[NAME];
 	const char *who = function(name, f, verb);
-	Call made = { .n = 0 };
-	tilert_status s = prepare(f, op, who, given, &made);
+	Params p;
+	Key key;
+	size_t bytes;
+	Call *c;
+	tilert_status s = take(f, op, who, given, &p);
 	if (s == TILERT_OK)
-		s = launch(&made, who, stream);
-	clear(&made);
+		s = make_key(f, inner, who, &p, &key, &bytes);
+	if (s == TILERT_OK)
+		s = find_call(f, op, who, &p, &key, bytes, &c);
+	if (s != TILERT_OK)
+		return s;
+	s = launch(c, who, stream);
+	cache_release(&op->loaded->calls, c);
 	return s;
 }
 
@@ -234,10 +272,4 @@ tilert_status operator_launch(const Family *f, const Call *c, tilert_stream stre
 	return c ? launch(c, who, stream) : launch_fail(TILERT_EINVAL, "%s: c is NULL", who);
 }
 
-void operator_call_destroy(Call *c)
-{
-	if (!c)
-		return;
-	clear(c);
-	free(c);
-}
+void operator_call_destroy(Call *c) { call_free(c); }

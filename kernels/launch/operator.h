@@ -3,7 +3,10 @@
 #ifndef TILE_LAUNCH_OPERATOR_H
 #define TILE_LAUNCH_OPERATOR_H
 
+#include <stddef.h>
+
 #include "args.h"
+#include "cache.h"
 
 /* A compiled kernel and what it is chosen by: numbers whose meaning is the operator's, 0 where it has no more. */
 enum { AXES = 4 };
@@ -15,10 +18,6 @@ typedef struct Variant {
 } Variant;
 
 typedef struct Operator Operator;
-
-/* What a prepared call queues, in this order. */
-enum { MAX_LAUNCHES = 10 };
-typedef struct Call { tilert_prepared *launch[MAX_LAUNCHES]; int n; } Call;
 
 /* A call being made. */
 typedef struct Queue { Operator *op; const char *who; Call *call; } Queue;
@@ -52,8 +51,10 @@ void operator_close(Operator *op);
 tilert_status operator_take(const Family *f, const char *who, const void *given, void *p);
 tilert_status operator_workspace(const Family *f, const Operator *op, const void *given, size_t *out);
 tilert_status operator_prepare(const Family *f, Operator *op, const void *given, const void *out, Call **call);
-/* verb: of the function called, NULL: it is called as the family. */
-tilert_status operator_run(const Family *f, const char *verb, Operator *op, const void *given, tilert_stream s);
+/* Parameters with a pointer to those of another family. */
+typedef struct Inner { const Family *family; size_t at; } Inner;
+/* verb: of the function called, NULL: it is called as the family.  inner: or NULL. */
+tilert_status operator_run(const Family *f, const Inner *inner, const char *verb, Operator *op, const void *given, tilert_stream s);
 tilert_status operator_launch(const Family *f, const Call *c, tilert_stream s);
 void operator_call_destroy(Call *c);
 
@@ -70,7 +71,6 @@ void operator_call_destroy(Call *c);
 /* The functions of tilekern/NAME.h. */
 #define OPERATOR_FUNCTIONS(NAME, FAMILY) \
 	struct tilekern_##NAME { Operator op; }; \
-	struct tilekern_##NAME##_call { Call call; }; \
 	tilert_status tilekern_##NAME##_open(tilert_device *d, tilekern_##NAME **out) \
 	{ \
 		Operator *op; \
@@ -89,11 +89,11 @@ void operator_call_destroy(Call *c);
 	void tilekern_##NAME##_call_destroy(tilekern_##NAME##_call *c) { operator_call_destroy((Call *)c); } \
 	tilert_status tilekern_##NAME##_forward(tilekern_##NAME *x, const tilekern_##NAME##_params *p, tilert_stream s) \
 	{ \
-		return operator_run(FAMILY, "forward", (Operator *)x, p, s); \
+		return operator_run(FAMILY, NULL, "forward", (Operator *)x, p, s); \
 	} \
 	_Static_assert(sizeof(tilekern_##NAME##_params) <= MAX_PARAMS, "operator.h: MAX_PARAMS is too small")
 
-/* Those of the backward of NAME, on the handle of its forward, whose variants include the backward's; name of the family: tilekern_NAME_backward. */
+/* Those of the backward of NAME, on the handle of its forward, whose variants include the backward's and whose family is NAME_family; name of the family: tilekern_NAME_backward. */
 #define BACKWARD_FUNCTIONS(NAME, FAMILY) \
 	tilert_status tilekern_##NAME##_backward_workspace_bytes(tilekern_##NAME *x, const tilekern_##NAME##_backward_params *p, size_t *out) \
 	{ \
@@ -101,7 +101,8 @@ void operator_call_destroy(Call *c);
 	} \
 	tilert_status tilekern_##NAME##_backward(tilekern_##NAME *x, const tilekern_##NAME##_backward_params *p, tilert_stream s) \
 	{ \
-		return operator_run(FAMILY, NULL, (Operator *)x, p, s); \
+		const Inner inner = { NAME##_family, offsetof(tilekern_##NAME##_backward_params, forward) }; \
+		return operator_run(FAMILY, &inner, NULL, (Operator *)x, p, s); \
 	} \
 	PREPARE_FUNCTION(NAME, tilekern_##NAME##_backward_prepare, tilekern_##NAME##_backward_params, FAMILY) \
 	_Static_assert(sizeof(tilekern_##NAME##_backward_params) <= MAX_PARAMS, "operator.h: MAX_PARAMS is too small")

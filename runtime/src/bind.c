@@ -11,25 +11,22 @@
 
 static tilert_status allocate(Binding *b)
 {
-	size_t n_tensors = b->k->n_tensors + 1, n_symbols = b->k->n_symbols + 1; /* calloc(0) may be NULL */
+	size_t n_tensors = b->k->n_tensors, n_symbols = b->k->n_symbols, pointers = n_tensors + 2 * n_symbols;
 
-	b->tensors = calloc(n_tensors, sizeof *b->tensors);
-	b->symbols = calloc(n_symbols, sizeof *b->symbols);
-	b->values = calloc(n_symbols, sizeof *b->values);
-	b->known = calloc(n_symbols, sizeof *b->known);
-	b->origins = calloc(n_symbols, sizeof *b->origins);
-	if (!b->tensors || !b->symbols || !b->values || !b->known || !b->origins)
+	b->memory = calloc(1, pointers * sizeof(void *) + n_symbols * (sizeof *b->values + sizeof *b->known) + 1); /* of 0 it may be NULL */
+	if (!b->memory)
 		return rt_fail_memory("a launch");
+	b->tensors = b->memory;
+	b->symbols = b->tensors + n_tensors;
+	b->origins = (const char **)(b->symbols + n_symbols);
+	b->values = (int64_t *)(b->origins + n_symbols);
+	b->known = (bool *)(b->values + n_symbols);
 	return TILERT_OK;
 }
 
 void rt_binding_free(Binding *b)
 {
-	free(b->tensors);
-	free(b->symbols);
-	free(b->values);
-	free(b->known);
-	free(b->origins);
+	free(b->memory);
 }
 
 /* ---- names ---- */
@@ -61,20 +58,13 @@ static tilert_status fail_unknown(const KernelMeta *k, const char *name)
 static const tilert_arg **find_slot(Binding *b, const char *name, tilert_arg_kind *kind)
 {
 	const KernelMeta *k = b->k;
+	int found = rt_kernel_param(k, name);
 
-	for (size_t i = 0; i < k->n_tensors; i++) {
-		if (!strcmp(k->tensors[i].name, name)) {
-			*kind = TILERT_ARG_TENSOR;
-			return &b->tensors[i];
-		}
-	}
-	for (size_t i = 0; i < k->n_symbols; i++) {
-		if (!strcmp(k->symbols[i].name, name)) {
-			*kind = i < k->n_dims ? TILERT_ARG_DIM : TILERT_ARG_SCALAR;
-			return &b->symbols[i];
-		}
-	}
-	return NULL;
+	if (found < 0)
+		return NULL;
+	size_t i = (size_t)found, symbol = i - k->n_tensors;
+	*kind = i < k->n_tensors ? TILERT_ARG_TENSOR : symbol < k->n_dims ? TILERT_ARG_DIM : TILERT_ARG_SCALAR;
+	return i < k->n_tensors ? &b->tensors[i] : &b->symbols[symbol];
 }
 
 static tilert_status match(Binding *b, const tilert_arg *arg)
@@ -86,22 +76,24 @@ static tilert_status match(Binding *b, const tilert_arg *arg)
 		return rt_fail(TILERT_EINVAL, "kernel %s: an argument has no name", kernel);
 	const tilert_arg **slot = find_slot(b, arg->name, &kind);
 	if (!slot)
-		return fail_unknown(b->k, arg->name);
+		return b->mode == BIND_NAMED ? TILERT_OK : fail_unknown(b->k, arg->name);
 	if (kind != arg->kind)
 		return rt_fail(TILERT_EINVAL, "kernel %s: %s is %s and was passed as %s", kernel, arg->name,
 		               kind_name(kind), kind_name(arg->kind));
+	if (*slot && b->mode == BIND_NAMED)
+		return TILERT_OK;
 	if (*slot)
 		return rt_fail(TILERT_EINVAL, "kernel %s: %s was passed twice", kernel, arg->name);
 	*slot = arg;
 	return TILERT_OK;
 }
 
-/* An optional tensor without address and rank is absent. */
+/* An optional tensor without address and rank is absent; of BIND_NAMED, one without address. */
 static void drop_absent(Binding *b)
 {
 	for (size_t i = 0; i < b->k->n_tensors; i++) {
 		const tilert_arg *a = b->tensors[i];
-		if (a && b->k->tensors[i].optional && !a->tensor.data && a->tensor.rank == 0)
+		if (a && b->k->tensors[i].optional && !a->tensor.data && (a->tensor.rank == 0 || b->mode == BIND_NAMED))
 			b->tensors[i] = NULL;
 	}
 }
@@ -278,10 +270,9 @@ static tilert_status check_complete(Binding *b)
 	return TILERT_OK;
 }
 
-tilert_status rt_bind(const KernelMeta *k, int64_t sm_count, const tilert_arg *args, size_t nargs, bool is_complete,
-                      Binding *out)
+tilert_status rt_bind(const KernelMeta *k, int64_t sm_count, const tilert_arg *args, size_t nargs, BindMode mode, Binding *out)
 {
-	Binding b = { .k = k, .sm_count = sm_count };
+	Binding b = { .k = k, .mode = mode, .sm_count = sm_count };
 	tilert_status s = allocate(&b);
 
 	if (!s && nargs && !args)
@@ -294,7 +285,7 @@ tilert_status rt_bind(const KernelMeta *k, int64_t sm_count, const tilert_arg *a
 	}
 	if (!s)
 		s = bind_tensors(&b);
-	if (!s && is_complete)
+	if (!s && mode != BIND_SOME)
 		s = check_complete(&b);
 	if (s)
 		rt_binding_free(&b);

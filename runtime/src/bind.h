@@ -8,15 +8,21 @@
 #include "runtime/src/image.h"
 #include "tilert/tilert.h"
 
+/* Which arguments there are: some; those that a launch needs; these and others, which are passed over, optional tensors at address 0
+ * being absent and the first of a name counting. */
+typedef enum BindMode { BIND_SOME, BIND_ALL, BIND_NAMED } BindMode;
+
 /* The values of one launch. */
 typedef struct Binding {
 	const KernelMeta *k;
+	BindMode mode;
 	int64_t sm_count;
 	const tilert_arg **tensors; /* by tensor; NULL: absent */
 	const tilert_arg **symbols; /* by symbol; NULL: not passed (a dim may come from a tensor) */
 	int64_t *values;            /* by symbol; of integers */
 	bool *known;
 	const char **origins;       /* by symbol: the tensor that bound it, or NULL when passed */
+	void *memory;               /* of all these */
 } Binding;
 
 /* A tensor map with its numbers. */
@@ -29,13 +35,10 @@ typedef struct MapSpec {
 	uint32_t box[TILERT_MAX_RANK];
 } MapSpec;
 
-/* Matches names and binds dims.  `is_complete` also demands every required argument.  `args` must outlive the binding. */
-tilert_status rt_bind(const KernelMeta *k, int64_t sm_count, const tilert_arg *args, size_t nargs, bool is_complete,
-                      Binding *out);
+/* Matches names and binds dims.  `args` must outlive the binding. */
+tilert_status rt_bind(const KernelMeta *k, int64_t sm_count, const tilert_arg *args, size_t nargs, BindMode mode, Binding *out);
 void rt_binding_free(Binding *b);
 
-/* Evaluates an expression of the kernel; `what` names it in the failure. */
-tilert_status rt_bind_eval(const Binding *b, const Expr *e, const char *what, int64_t *out);
 /* The strides of tensor i as it was passed, in elements; contiguous ones when none were given. */
 tilert_status rt_bind_strides(const Binding *b, size_t i, int64_t strides[TILERT_MAX_RANK]);
 /* Checks shapes, strides, pointers and alignment of the tensors that are present. */

@@ -18,17 +18,27 @@ enum {
 #define MAP_MAX_DIM (UINT64_C(1) << 32)
 #define MAP_MAX_STRIDE (UINT64_C(1) << 40)
 
-tilert_status rt_bind_eval(const Binding *b, const Expr *e, const char *what, int64_t *out)
+/* What an expression is of, for messages: "dimension 1 of q". */
+typedef struct What { const char *before; int axis; const char *after, *tensor; } What;
+
+static const char *describe(const What *w, char *out, size_t size)
+{
+	snprintf(out, size, "%s%d%s%s", w->before, w->axis, w->after, w->tensor);
+	return out;
+}
+
+static tilert_status eval(const Binding *b, const Expr *e, const What *w, int64_t *out)
 {
 	ExprEnv env = { b->values, b->known, b->sm_count };
 	int64_t v = 0;
-	char text[160];
+	char text[160], what[140];
 	ExprResult r = rt_expr_eval(e, &env, &v);
 
 	if (r == EXPR_OK) {
 		*out = v;
 		return TILERT_OK;
 	}
+	describe(w, what, sizeof what);
 	rt_expr_format(e, b->k->symbol_names, text, sizeof text);
 	if (r == EXPR_UNKNOWN)
 		return rt_fail(TILERT_EINVAL, "kernel %s: %s is %s, and %s is not known: pass it", b->k->name, what, text,
@@ -71,13 +81,13 @@ static tilert_status check_extent(const Binding *b, size_t i, int axis)
 {
 	const TensorMeta *t = &b->k->tensors[i];
 	int64_t extent = b->tensors[i]->tensor.extents[axis], expected = 0;
-	char what[120], text[160];
+	const What w = { "dimension ", axis, " of ", t->name };
+	char what[140], text[160];
+	tilert_status s = eval(b, &t->extents[axis], &w, &expected);
 
-	snprintf(what, sizeof what, "dimension %d of %s", axis, t->name);
-	tilert_status s = rt_bind_eval(b, &t->extents[axis], what, &expected);
 	if (!s && extent != expected)
-		return rt_fail(TILERT_EINVAL, "kernel %s: %s%s is %" PRId64 ", not %" PRId64 "%s", b->k->name, what,
-		               t->shape, extent, expected, formula(b, &t->extents[axis], text, sizeof text));
+		return rt_fail(TILERT_EINVAL, "kernel %s: %s%s is %" PRId64 ", not %" PRId64 "%s", b->k->name,
+		               describe(&w, what, sizeof what), t->shape, extent, expected, formula(b, &t->extents[axis], text, sizeof text));
 	return s;
 }
 
@@ -85,15 +95,15 @@ static tilert_status check_stride(const Binding *b, size_t i, int axis, int64_t 
 {
 	const TensorMeta *t = &b->k->tensors[i];
 	int64_t expected = 0;
+	const What w = { "the stride of dimension ", axis, " of ", t->name };
 	char what[140], text[160];
 
 	if (b->tensors[i]->tensor.extents[axis] <= 1)
 		return TILERT_OK; /* never stepped along */
-	snprintf(what, sizeof what, "the stride of dimension %d of %s", axis, t->name);
-	tilert_status s = rt_bind_eval(b, &t->strides[axis], what, &expected);
+	tilert_status s = eval(b, &t->strides[axis], &w, &expected);
 	if (!s && stride != expected)
 		return rt_fail(TILERT_EINVAL, "kernel %s: %s%s is %" PRId64 " elements, not %" PRId64 "%s", b->k->name,
-		               what, t->shape, stride, expected, formula(b, &t->strides[axis], text, sizeof text));
+		               describe(&w, what, sizeof what), t->shape, stride, expected, formula(b, &t->strides[axis], text, sizeof text));
 	return s;
 }
 
@@ -149,13 +159,13 @@ tilert_status rt_bind_extents(const Binding *b, size_t i, int64_t extents[TILERT
 {
 	const TensorMeta *t = &b->k->tensors[i];
 	tilert_status s = TILERT_OK;
-	char what[120];
+	char what[140];
 
 	for (int axis = 0; !s && axis < t->rank; axis++) {
-		snprintf(what, sizeof what, "dimension %d of %s", axis, t->name);
-		s = rt_bind_eval(b, &t->extents[axis], what, &extents[axis]);
+		const What w = { "dimension ", axis, " of ", t->name };
+		s = eval(b, &t->extents[axis], &w, &extents[axis]);
 		if (!s && extents[axis] < 0)
-			return rt_fail(TILERT_EINVAL, "kernel %s: %s is %" PRId64, b->k->name, what, extents[axis]);
+			return rt_fail(TILERT_EINVAL, "kernel %s: %s is %" PRId64, b->k->name, describe(&w, what, sizeof what), extents[axis]);
 	}
 	return s;
 }
@@ -164,17 +174,17 @@ tilert_status rt_bind_extents(const Binding *b, size_t i, int64_t extents[TILERT
 
 tilert_status rt_bind_grid(const Binding *b, uint32_t grid[3])
 {
-	static const char *const what[3] = { "grid x", "grid y", "grid z" };
 	int64_t v[3] = { 1, 1, 1 };
 
 	for (int i = 0; i < b->k->grid_rank; i++) {
 		int64_t limit = i == 0 ? MAX_GRID_X : MAX_GRID_YZ;
-		tilert_status s = rt_bind_eval(b, &b->k->grid[i], what[i], &v[i]);
+		const What w = { "dimension ", i, " of the grid", "" };
+		tilert_status s = eval(b, &b->k->grid[i], &w, &v[i]);
 		if (s)
 			return s;
 		if (v[i] < 0 || v[i] > limit)
-			return rt_fail(TILERT_EINVAL, "kernel %s: %s is %" PRId64 ", which is not in 0..%" PRId64,
-			               b->k->name, what[i], v[i], limit);
+			return rt_fail(TILERT_EINVAL, "kernel %s: grid %c is %" PRId64 ", which is not in 0..%" PRId64,
+			               b->k->name, 'x' + i, v[i], limit);
 	}
 	if (v[0] % b->k->cluster)
 		return rt_fail(TILERT_EINVAL, "kernel %s: grid x is %" PRId64 ", not a multiple of the cluster of %u",
@@ -189,25 +199,25 @@ tilert_status rt_bind_grid(const Binding *b, uint32_t grid[3])
 static tilert_status bind_map_axis(const Binding *b, const MapMeta *m, int axis, const char *tensor, MapSpec *out)
 {
 	int64_t dim = 0, stride = 0;
-	char what[120];
+	const What w = { "dimension ", axis, " of the tensor map of ", tensor };
+	char what[140];
+	tilert_status s = eval(b, &m->dims[axis], &w, &dim);
 
-	snprintf(what, sizeof what, "dimension %d of the tensor map of %s", axis, tensor);
-	tilert_status s = rt_bind_eval(b, &m->dims[axis], what, &dim);
 	if (!s)
-		s = rt_bind_eval(b, &m->strides[axis], what, &stride);
+		s = eval(b, &m->strides[axis], &w, &stride);
 	if (s)
 		return s;
 	if (dim == 0)
 		return rt_fail(TILERT_EINVAL, "kernel %s: %s has no elements but the grid is not empty: TMA cannot read it",
 		               b->k->name, tensor);
 	if (dim < 0 || (uint64_t)dim > MAP_MAX_DIM)
-		return rt_fail(TILERT_EINVAL, "kernel %s: %s is %" PRId64 ", which is not in 1..2^32", b->k->name, what,
-		               dim);
+		return rt_fail(TILERT_EINVAL, "kernel %s: %s is %" PRId64 ", which is not in 1..2^32", b->k->name,
+		               describe(&w, what, sizeof what), dim);
 	bool aligned = axis == 0 ? stride == (int64_t)tilert_dtype_size(m->dtype) : stride % MAP_ALIGN == 0;
 	if (!aligned || stride < 0 || (uint64_t)stride >= MAP_MAX_STRIDE)
 		return rt_fail(TILERT_EINVAL,
 		               "kernel %s: the stride of %s is %" PRId64 " bytes; TMA needs %s", b->k->name,
-		               what, stride, axis == 0 ? "adjacent elements" : "a multiple of 16 below 2^40");
+		               describe(&w, what, sizeof what), stride, axis == 0 ? "adjacent elements" : "a multiple of 16 below 2^40");
 	out->dims[axis] = (uint64_t)dim;
 	out->strides[axis] = (uint64_t)stride;
 	out->box[axis] = m->box[axis];

@@ -130,11 +130,6 @@ bool rt_expr_parse(Expr *e, Pool *pool, ExprLookup lookup, const void *context, 
 	return true;
 }
 
-int rt_expr_bare_symbol(const Expr *e)
-{
-	return e->count == 1 && e->tokens[0].op == EX_SYMBOL ? (int)e->tokens[0].value : -1;
-}
-
 /* ---- evaluation ---- */
 
 static ExprResult divide(ExprOp op, int64_t a, int64_t b, int64_t *out)

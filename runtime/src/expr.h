@@ -46,7 +46,10 @@ typedef enum ExprResult { EXPR_OK, EXPR_UNKNOWN, EXPR_OVERFLOW, EXPR_DIV_ZERO } 
 ExprResult rt_expr_eval(const Expr *e, const ExprEnv *env, int64_t *out);
 
 /* The symbol when the expression is one bare name, else -1. */
-int rt_expr_bare_symbol(const Expr *e);
+static inline int rt_expr_bare_symbol(const Expr *e)
+{
+	return e->count == 1 && e->tokens[0].op == EX_SYMBOL ? (int)e->tokens[0].value : -1;
+}
 
 /* Writes it as a reader expects it, (T + 1) * H; names by symbol index. */
 void rt_expr_format(const Expr *e, const char *const *names, char *out, size_t size);

@@ -57,6 +57,8 @@ typedef struct KernelMeta {
 	size_t n_tensors, n_dims, n_symbols, n_maps;
 	Expr grid[3];
 	int grid_rank;
+	uint16_t *names; /* a hash table of parameters, 1 and up; 0: free */
+	uint32_t names_mask;
 } KernelMeta;
 
 typedef struct Image {
@@ -74,6 +76,10 @@ void rt_image_free(Image *im);
 const Blob *rt_image_blob(const Image *im, const char *kind); /* or NULL */
 /* Its bytes, 16-byte aligned; free() them. */
 tilert_status rt_blob_data(const Blob *b, uint8_t **out);
+
+/* The index of a parameter, tensors first; -1: there is none.  The table is part of rt_meta_parse. */
+int rt_kernel_param(const KernelMeta *k, const char *name);
+tilert_status rt_kernel_names(KernelMeta *k, Pool *pool);
 
 /* The meta text into im->kernels; part of rt_image_parse. */
 tilert_status rt_meta_parse(Image *im, const char *text, size_t size);

@@ -443,6 +443,8 @@ static tilert_status finish_kernel(Reader *r)
 		if (!s)
 			s = describe_shape(r, &k->tensors[i]);
 	}
+	if (!s)
+		s = rt_kernel_names(k, &r->im->pool);
 	for (size_t i = 0; !s && i < k->n_maps; i++) {
 		s = parse_exprs(r, k->maps[i].dims, k->maps[i].rank);
 		if (!s)

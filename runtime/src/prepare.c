@@ -1,27 +1,36 @@
 /* prepare.c - the public launch calls: check once, then queue as often as wanted. */
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/src/device.h"
 #include "runtime/src/error.h"
 
-static tilert_status allocate(tilert_prepared *p, const KernelMeta *k)
-{
-	size_t n_values = k->n_tensors + k->n_symbols;
+static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
-	p->values = calloc(n_values + 1, sizeof *p->values);
-	p->params = calloc(n_values + k->n_maps + 1, sizeof *p->params);
-	if (k->n_maps)
-		p->maps = aligned_alloc(alignof(CUtensorMap), k->n_maps * sizeof *p->maps);
-	if (!p->values || !p->params || (k->n_maps && !p->maps))
-		return rt_fail_memory("a launch");
-	if (k->n_maps)
-		memset(p->maps, 0, k->n_maps * sizeof *p->maps);
+/* One block: the struct, maps, values, params. */
+static tilert_prepared *make(const tilert_kernel *kernel)
+{
+	const KernelMeta *k = kernel->meta;
+	const size_t n_values = k->n_tensors + k->n_symbols, maps_at = round_up(sizeof(tilert_prepared), alignof(CUtensorMap));
+	const size_t values_at = maps_at + k->n_maps * sizeof(CUtensorMap), params_at = values_at + n_values * sizeof(uint64_t);
+	const size_t bytes = round_up(params_at + (n_values + k->n_maps) * sizeof(void *), alignof(CUtensorMap));
+	unsigned char *memory = aligned_alloc(alignof(CUtensorMap), bytes);
+
+	if (!memory)
+		return NULL;
+	memset(memory, 0, bytes);
+	tilert_prepared *p = (tilert_prepared *)(void *)memory;
+	p->kernel = kernel;
+	p->device = kernel->module->device;
+	p->maps = (CUtensorMap *)(void *)(memory + maps_at);
+	p->values = (uint64_t *)(void *)(memory + values_at);
+	p->params = (void **)(void *)(memory + params_at);
 	for (size_t i = 0; i < n_values; i++)
 		p->params[i] = &p->values[i];
 	for (size_t i = 0; i < k->n_maps; i++)
 		p->params[n_values + i] = &p->maps[i];
-	return TILERT_OK;
+	return p;
 }
 
 static tilert_status build_maps(tilert_prepared *p, const Binding *b)
@@ -44,33 +53,29 @@ static tilert_status fill(tilert_prepared *p, const Binding *b)
 	if (!s)
 		s = rt_bind_grid(b, p->grid);
 	if (!s)
-		s = allocate(p, b->k);
-	if (!s)
 		s = rt_bind_values(b, p->values);
 	p->is_empty = p->grid[0] == 0 || p->grid[1] == 0 || p->grid[2] == 0;
 	return s || p->is_empty ? s : build_maps(p, b);
 }
 
-tilert_status tilert_prepare(tilert_kernel *k, const tilert_arg *args, size_t nargs, tilert_prepared **out)
+static tilert_status prepare(const char *who, tilert_kernel *k, const tilert_arg *args, size_t nargs, BindMode mode, tilert_prepared **out)
 {
 	Binding b;
 
 	if (!k || !out)
-		return rt_fail(TILERT_EINVAL, "tilert_prepare: kernel or out is NULL");
+		return rt_fail(TILERT_EINVAL, "%s: kernel or out is NULL", who);
 	tilert_device *d = k->module->device;
 	if (!d)
 		return rt_fail(TILERT_EINVAL, "kernel %s: its module was loaded without a device, for inspection only",
 		               k->meta->name);
-	tilert_status s = rt_bind(k->meta, d->info.sm_count, args, nargs, true, &b);
+	tilert_status s = rt_bind(k->meta, d->info.sm_count, args, nargs, mode, &b);
 	if (s)
 		return s;
-	tilert_prepared *p = calloc(1, sizeof *p);
+	tilert_prepared *p = make(k);
 	if (!p) {
 		rt_binding_free(&b);
 		return rt_fail_memory("a launch");
 	}
-	p->kernel = k;
-	p->device = d;
 	s = fill(p, &b);
 	rt_binding_free(&b);
 	if (s)
@@ -80,13 +85,18 @@ tilert_status tilert_prepare(tilert_kernel *k, const tilert_arg *args, size_t na
 	return s;
 }
 
+tilert_status tilert_prepare(tilert_kernel *k, const tilert_arg *args, size_t nargs, tilert_prepared **out)
+{
+	return prepare("tilert_prepare", k, args, nargs, BIND_ALL, out);
+}
+
+tilert_status tilert_prepare_named(tilert_kernel *k, const tilert_arg *args, size_t nargs, tilert_prepared **out)
+{
+	return prepare("tilert_prepare_named", k, args, nargs, BIND_NAMED, out);
+}
+
 void tilert_prepared_destroy(tilert_prepared *p)
 {
-	if (!p)
-		return;
-	free(p->values);
-	free(p->maps);
-	free(p->params);
 	free(p);
 }
 

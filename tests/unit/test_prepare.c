@@ -71,7 +71,7 @@ static tilert_status check(Fixture *f, uint32_t grid[3])
 	MapSpec spec;
 	uint64_t slots[16];
 	const KernelMeta *k = &f->image.kernels[0];
-	tilert_status s = rt_bind(k, 132, f->args, f->nargs, true, &f->b);
+	tilert_status s = rt_bind(k, 132, f->args, f->nargs, BIND_ALL, &f->b);
 
 	if (s)
 		return s;
@@ -112,7 +112,7 @@ static void test_a_good_launch(void **state)
 	assert_int_equal(grid[0], 32);
 	assert_int_equal(grid[1], 4);
 	assert_int_equal(grid[2], 3);
-	assert_int_equal(rt_bind(&f->image.kernels[0], 132, f->args, f->nargs, true, &f->b), TILERT_OK);
+	assert_int_equal(rt_bind(&f->image.kernels[0], 132, f->args, f->nargs, BIND_ALL, &f->b), TILERT_OK);
 	assert_int_equal(rt_bind_values(&f->b, slots), TILERT_OK);
 	assert_int_equal(slots[0], 0x1000);
 	assert_int_equal(slots[4], 1000);
@@ -256,13 +256,13 @@ static void test_optional_tensors(void **state)
 	assert_int_equal(check(f, grid), TILERT_OK);
 	remove_arg(f, G);
 	assert_int_equal(check(f, grid), TILERT_OK);
-	assert_int_equal(rt_bind(&f->image.kernels[0], 132, f->args, f->nargs, true, &f->b), TILERT_OK);
+	assert_int_equal(rt_bind(&f->image.kernels[0], 132, f->args, f->nargs, BIND_ALL, &f->b), TILERT_OK);
 	assert_int_equal(rt_bind_map(&f->b, 1, &spec), TILERT_OK);
 	assert_int_equal(spec.base, 0);
 	rt_binding_free(&f->b);
 	remove_arg(f, LD - 1); /* the stride of nothing */
 	assert_int_equal(check(f, grid), TILERT_OK);
-	assert_int_equal(rt_bind(&f->image.kernels[0], 132, f->args, f->nargs, true, &f->b), TILERT_OK);
+	assert_int_equal(rt_bind(&f->image.kernels[0], 132, f->args, f->nargs, BIND_ALL, &f->b), TILERT_OK);
 	rt_binding_free(&f->b);
 }
 
@@ -324,7 +324,7 @@ static void test_sm_count(void **state)
 	uint32_t grid[3];
 	tilert_arg x = tensor("x", TILERT_F32, 1, 1 << 20, 0, 0);
 
-	assert_int_equal(rt_bind(&f->image.kernels[1], 132, &x, 1, true, &f->b), TILERT_OK);
+	assert_int_equal(rt_bind(&f->image.kernels[1], 132, &x, 1, BIND_ALL, &f->b), TILERT_OK);
 	assert_int_equal(rt_bind_grid(&f->b, grid), TILERT_OK);
 	assert_int_equal(grid[0], 132);
 	assert_int_equal(grid[1], 1);
@@ -332,6 +332,33 @@ static void test_sm_count(void **state)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+/* A list for several kernels: what this one does not name is passed over, the first of a name counts, an address of 0 is absent. */
+static void test_named(void **state)
+{
+	Fixture *f = *state;
+	tilert_arg all[2 * N_ARGS + 2];
+	size_t n = 0;
+
+	all[n++] = (tilert_arg){ .name = "other", .kind = TILERT_ARG_DIM, .i = 7 };
+	for (int i = 0; i < N_ARGS; i++)
+		all[n++] = f->args[i];
+	all[1 + G].tensor.data = 0;
+	all[n] = f->args[LD];
+	all[n++].i = 99;
+	assert_int_equal(rt_bind(&f->image.kernels[0], 132, all, n, BIND_NAMED, &f->b), TILERT_OK);
+	assert_null(f->b.tensors[G]);
+	assert_int_equal(f->b.values[2], 12); /* ld */
+	rt_binding_free(&f->b);
+	assert_int_equal(rt_bind(&f->image.kernels[0], 132, all, n, BIND_ALL, &f->b), TILERT_EINVAL);
+	assert_non_null(strstr(tilert_last_error(), "no parameter \"other\""));
+	all[1 + Q].name = "another";
+	assert_int_equal(rt_bind(&f->image.kernels[0], 132, all, n, BIND_NAMED, &f->b), TILERT_EINVAL);
+	assert_non_null(strstr(tilert_last_error(), "q[T][H][128] was not passed"));
+	all[1 + Q] = (tilert_arg){ .name = "q", .kind = TILERT_ARG_DIM };
+	assert_int_equal(rt_bind(&f->image.kernels[0], 132, all, n, BIND_NAMED, &f->b), TILERT_EINVAL);
+	assert_non_null(strstr(tilert_last_error(), "q is a tensor and was passed as a dim"));
+}
 
 int main(void)
 {
@@ -352,6 +379,7 @@ int main(void)
 		TEST(test_grid_limits),
 		TEST(test_empty_grid_needs_no_maps),
 		TEST(test_sm_count),
+		TEST(test_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

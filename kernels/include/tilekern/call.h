@@ -5,7 +5,8 @@
  *     tilekern_OP_open              the operator on a device
  *     tilekern_OP_params_init       the parameters with their defaults
  *     tilekern_OP_workspace_bytes   what a call needs
- *     tilekern_OP_forward           checks the parameters and queues the work
+ *     tilekern_OP_forward           checks the parameters and queues the work; parameters that are equal to those of one of the
+ *                                   last 256 calls of this handle are not checked again, which costs the host microseconds less
  *     tilekern_OP_prepare, _launch  the same in two steps, for calls that are repeated
  *
  * Conventions are those of tilert.h: functions return a tilert_status and leave `out` parameters alone where they fail; NULL is no handle

@@ -186,6 +186,11 @@ TILERT_API tilert_status tilert_kernel_extents(const tilert_kernel *k, size_t i,
  */
 typedef struct tilert_prepared tilert_prepared;
 TILERT_API tilert_status tilert_prepare(tilert_kernel *k, const tilert_arg *args, size_t nargs, tilert_prepared **out);
+/**
+ * The same from more arguments than the kernel has, for programs that make one list for several kernels: those that it does not name are
+ * passed over, the first of a name counts, and optional tensors at address 0 are absent.
+ */
+TILERT_API tilert_status tilert_prepare_named(tilert_kernel *k, const tilert_arg *args, size_t nargs, tilert_prepared **out);
 TILERT_API void tilert_prepared_destroy(tilert_prepared *p);
 /** Queues it on the stream.  The CPU device runs it here and waits. */
 TILERT_API tilert_status tilert_prepared_launch(tilert_prepared *p, tilert_stream s);

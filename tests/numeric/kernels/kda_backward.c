@@ -326,6 +326,27 @@ static void run_nothing(const void *row)
 	release(&b);
 }
 
+/* What the forward's parameters say counts, though they are where they were. */
+static void run_other_forward(const void *row)
+{
+	Backward b = make(row, 1);
+	const size_t bytes = (size_t)elements(&b, DV) * sizeof(float);
+	run(&b);
+	float *first = take(&b, DV);
+	b.r->p.scale = 0.25f;
+	run(&b);
+	float *scaled = take(&b, DV);
+	b.r->p.scale = 0;
+	run(&b);
+	float *again = take(&b, DV);
+	assert_true(memcmp(first, scaled, bytes) != 0);
+	assert_memory_equal(first, again, bytes);
+	free(first);
+	free(scaled);
+	free(again);
+	release(&b);
+}
+
 /* ---- random calls ---- */
 
 static int64_t pick(Random *r, int64_t n) { return (int64_t)(random_bits(r) % (uint64_t)n); }
@@ -410,6 +431,7 @@ size_t kda_backward_cases(NumericCase *out)
 		{ "several_items", run_gradients, { .tokens = 150, .value_heads = 3, .options = NORM | BOUND, .processors = 2, .states = KDA_BOTH, .seed = 32 } },
 		{ "64_tokens", run_gradients, { .tokens = 64, .seed = 17 } },
 		{ "same_bits", run_same_bits, { .lengths = few, .spare = 5, .value_heads = 2, .options = NORM | BOUND | SIGMOID, .states = KDA_BOTH, .seed = 18 } },
+		{ "other_parameters_of_the_forward", run_other_forward, { .tokens = 33, .seed = 26 } },
 		{ "random_calls", run_random, { .seed = 25 } },
 		{ "nothing_to_do", run_nothing, { .batch = 2, .states = KDA_BOTH, .seed = 19 } },
 		{ "refuses_wrong_arguments", run_refusals, { .batch = 2, .tokens = 3, .qk_heads = 2, .states = KDA_BOTH, .seed = 20 } },

@@ -162,6 +162,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	n += vector_add_cases(cases + n);
+	n += calls_cases(cases + n);
 	n += gemm_cases(cases + n);
 	n += kda_cases(cases + n);
 	n += kda_backward_cases(cases + n);
