@@ -150,6 +150,7 @@ static tilert_status check_regions(const char *who, const Params *p, const tilek
 static tilekern_gdn_params inputs(const tilekern_gdn_params *f)
 {
 	tilekern_gdn_params c = *f;
+	c.o_strides = (tilekern_strides){ 0, 0, 0 };
 	c.o = c.final_state = c.output_indices = c.checkpoint_state = c.checkpoint_offsets = c.checkpoint_starts = c.checkpoint_indices = 0;
 	c.checkpoint_every = c.checkpoint_slots = 0;
 	c.states = c.u = c.records = c.workspace = 0;
@@ -157,30 +158,34 @@ static tilekern_gdn_params inputs(const tilekern_gdn_params *f)
 	return c;
 }
 
+/* Of what the backward adds to the forward. */
+static tilert_status check_own(const char *who, const Params *p, const tilekern_gdn_params *f)
+{
+	Rows rows[ROWS];
+	list_rows(p, f, rows);
+	tilert_status s = check_pointers(who, &(CheckPointer){ "dout", p->dout, 16, f->tokens > 0 }, 1);
+	if (s == TILERT_OK)
+		s = check_addresses(who, p, f);
+	if (s == TILERT_OK)
+		s = check_strides(who, rows, ROWS);
+	return s == TILERT_OK ? check_regions(who, p, f) : s;
+}
+
 static tilert_status check(const char *who, const void *params)
 {
 	const Params *p = params;
-	tilekern_gdn_params f, c;
-	Rows rows[ROWS];
+	tilekern_gdn_params f;
 	tilert_status s = take(who, p, &f);
 	if (s != TILERT_OK)
 		return s;
-	c = f = inputs(&f);
-	c.o = p->dout; /* as the forward would check them */
-	c.o_strides = p->dout_strides;
-	c.workspace = p->workspace;
-	s = check_pointers(who, &(CheckPointer){ "dout", p->dout, 16, f.tokens > 0 && !idle(p) }, 1);
+	f = inputs(&f);
+	s = check_served(who, p, &f);
 	if (s == TILERT_OK && !idle(p))
-		s = check_addresses(who, p, &f);
-	if (s == TILERT_OK)
-		s = gdn_family->check(who, &c);
-	if (s == TILERT_OK)
-		s = check_served(who, p, &f);
-	if (s != TILERT_OK || idle(p))
-		return s;
-	list_rows(p, &f, rows);
-	s = check_strides(who, rows, ROWS);
-	return s == TILERT_OK ? check_regions(who, p, &f) : s;
+		s = check_own(who, p, &f);
+	f.workspace = p->workspace; /* as the forward checks what it has, its output where dv comes later */
+	f.o = p->dv ? p->dv : p->workspace;
+	f.o_strides = p->dv ? p->dv_strides : f.o_strides;
+	return s == TILERT_OK ? gdn_family->check(who, &f) : s;
 }
 
 /* ---- Calls ---------------------------------------------------------------------------------------------------- */

@@ -389,7 +389,7 @@ static void run_nothing(const void *row)
 
 size_t gdn_backward_cases(NumericCase *out)
 {
-	static const int mixed[] = { 40, 0, 1, 65, 33, 130, -1 }, few[] = { 33, 0, 66, -1 };
+	static const int mixed[] = { 40, 0, 1, 65, 33, 130, -1 }, few[] = { 33, 0, 66, -1 }, long_ones[] = { 300, 0, 550, 20, -1 };
 #define IN(...) .in = { __VA_ARGS__ }
 	static const struct { const char *name; void (*run)(const void *); GdnRow row; } cases[] = {
 		{ "mild", run_gradients, { IN(.tokens = 173, .qk_heads = 2, .seed = 1) } },
@@ -421,6 +421,11 @@ size_t gdn_backward_cases(NumericCase *out)
 		{ "large", run_large, { IN(.tokens = 130, .seed = 24), .states = GDN_BOTH } },
 		{ "pool", run_gradients, { .lengths = mixed, .pool = { .slots = true, .has = true }, .states = GDN_BOTH, IN(.seed = 25) } },
 		{ "cut", run_gradients, { IN(.tokens = 700, .seed = 26), .states = GDN_BOTH, .processors = 16 } },
+		{ "cut_strong", run_gradients, { IN(.tokens = 700, .value_heads = 2, .gates = GDN_GATES_STRONG, .seed = 30), .states = GDN_BOTH, .processors = 16 } },
+		{ "cut_patches", run_gradients, { IN(.batch = 2, .tokens = 1400, .gates = GDN_GATES_PATCHES, .seed = 31), .states = GDN_BOTH, .processors = 16 } },
+		{ "cut_packed", run_gradients, { .lengths = long_ones, .spare = 9, IN(.gates = GDN_GATES_MIXED, .seed = 32), .states = GDN_BOTH, .processors = 16 } },
+		{ "cut_exact", run_gradients, { .lengths = long_ones, IN(.gates = GDN_GATES_STRONG, .seed = 33), .states = GDN_BOTH, .split = TILEKERN_SPLIT_EXACT,
+			.processors = 16 } },
 		{ "same_bits", run_same_bits, { .lengths = few, .spare = 5, IN(.value_heads = 2, .seed = 27), .options = NORM | RAW | SIGMOID, .states = GDN_BOTH } },
 		{ "nothing_to_do", run_nothing, { IN(.batch = 2, .seed = 28), .states = GDN_BOTH } },
 		{ "refuses_wrong_arguments", run_refusals, { IN(.batch = 2, .tokens = 3, .qk_heads = 2, .seed = 29), .states = GDN_BOTH } },

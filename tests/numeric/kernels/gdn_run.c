@@ -16,7 +16,7 @@ static int64_t index_of(const GdnTensor *t, int64_t b, int64_t token, int64_t h)
 /* copied: by TMA. */
 static GdnTensor tensor(const GdnRow *row, int64_t heads, int64_t width, bool copied, tilert_dtype dtype)
 {
-	GdnTensor t = { .batch = row->in.batch, .tokens = row->in.tokens, .heads = heads, .width = width, .dtype = dtype };
+	GdnTensor t = { .batch = row->in.batch, .tokens = row->in.tokens, .heads = heads, .width = width, .dtype = dtype, .copied = copied };
 	/* As a slice of something larger: what lies between has multiples of 8 elements where TMA reads. */
 	int64_t unit = copied ? 8 : 1, gap = row->strided ? unit : 0;
 	t.strides.head = row->strided ? (width + unit - 1) / unit * unit + gap : width;
@@ -90,13 +90,14 @@ static float *take(const GdnTensor *t, const char *name, int64_t rows)
 	unsigned char *laid = buffer_take(t->buffer);
 	float *out = memory((size_t)(t->batch * t->tokens * t->heads * t->width) * sizeof(float));
 	memset(out, 0, (size_t)(t->batch * t->tokens * t->heads * t->width) * sizeof(float));
+	int64_t written = t->copied ? (t->width + 7) / 8 * 8 : t->width;
 	for (int64_t i = 0; i < rows * t->heads; i++) {
 		int64_t at = index_of(t, i / t->heads / t->tokens, i / t->heads % t->tokens, i % t->heads);
 		for (int64_t j = 0; j < t->width; j++)
 			out[i * t->width + j] = as_float(t->dtype, laid, at + j);
-		for (int64_t j = t->width; j < (t->width + 7) / 8 * 8; j++)
+		for (int64_t j = t->width; j < written; j++)
 			assert_true(as_float(t->dtype, laid, at + j) == 0);
-		memset(laid + (size_t)at * size, 0xff, (size_t)((t->width + 7) / 8 * 8) * size);
+		memset(laid + (size_t)at * size, 0xff, (size_t)written * size);
 	}
 	for (size_t i = 0; i < bytes; i++) {
 		if (laid[i] != 0xff)

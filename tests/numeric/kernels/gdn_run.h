@@ -52,6 +52,7 @@ typedef struct GdnTensor {
 	tilekern_strides strides;
 	int64_t first;  /* element of the buffer where it starts */
 	tilert_dtype dtype;
+	bool copied;    /* by TMA: whole 16 bytes of a row */
 } GdnTensor;
 
 typedef struct GdnRun {
