@@ -9,7 +9,7 @@
 #include "plan.h"
 #include "modules.h" /* generated: the modules as arrays */
 
-enum { MAX_KEYS = KDA_MAX_KEYS, MAX_VALUES = 256, BLOCK = 128 /* columns of V of an item */ };
+enum { MAX_KEYS = KDA_MAX_KEYS, MAX_VALUES = 256 };
 
 /* ---- Variants ------------------------------------------------------------------------------------------------- */
 
@@ -44,7 +44,7 @@ static tilert_status extents(const char *who, const void *params)
 	tilert_status s = check_heads(who, &heads);
 	if (s != TILERT_OK)
 		return s;
-	return sequences_check(who, SEQUENCES_OF(p), p->value_heads, (p->value_dim + BLOCK - 1) / BLOCK);
+	return sequences_check(who, SEQUENCES_OF(p), p->value_heads, (p->value_dim + kda_size(p) - 1) / kda_size(p));
 }
 
 enum { OPTIONS = TILEKERN_L2NORM | TILEKERN_RAW_GATE | TILEKERN_SIGMOID_BETA | TILEKERN_TWICE_BETA | TILEKERN_BOUNDED_GATE };
@@ -158,7 +158,7 @@ static tilert_status queue_fade(Queue *q, const tilekern_kda_params *p, const Ar
 	Args a = *call;
 	args_integer(&a, "warm", warm);
 	args_integer(&a, "again", again);
-	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), MAX_KEYS, fade_bf16 + type(p->gate_dtype) - bf16 }, &a);
+	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_size(p), fade_bf16 + type(p->gate_dtype) - bf16 }, &a);
 }
 
 static tilert_status queue(Queue *q, const void *params, int sm_count)
@@ -176,7 +176,7 @@ static tilert_status queue(Queue *q, const void *params, int sm_count)
 	tilert_status s = TILERT_OK;
 	for (int i = 0; i < l.levels && s == TILERT_OK; i++)
 		s = queue_fade(q, p, &a, l.warm[i], i > 0);
-	return s == TILERT_OK ? queue_kernel(q, (int[AXES]){ forward, type(p->dtype), MAX_KEYS, type(p->gate_dtype) }, &a) : s;
+	return s == TILERT_OK ? queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_size(p), type(p->gate_dtype) }, &a) : s;
 }
 
 static void init(void *p) { tilekern_kda_params_init(p); }

@@ -14,6 +14,8 @@ typedef struct KdaPlan {
 	size_t bytes;          /* of workspace: `back` */
 } KdaPlan;
 
+/* K that the kernel is compiled for, and columns of V of an item. */
+int kda_size(const tilekern_kda_params *p);
 KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count);
 
 #endif
