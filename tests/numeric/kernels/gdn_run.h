@@ -43,6 +43,7 @@ typedef struct GdnRow {
 	bool save;                /* also the states of chunks, u and records */
 	unsigned processors;      /* that the CPU device has; 0: its own */
 	double overall, chunk;    /* allowed errors; 0: the contract's */
+	double least;             /* an error of a state up to this is none */
 } GdnRow;
 
 /* A tensor [batch][tokens][heads][width] in a buffer of its own, NaN between its elements when it has strides. */

@@ -451,7 +451,7 @@ static KdaRow random_row(Random *r, int *lengths)
 	return row;
 }
 
-/* $TILE_TEST_RANDOM is a seed, for 200 calls that are named before they run. */
+/* $TILE_TEST_RANDOM is a seed, for random_calls() calls that are named before they run. */
 static void run_random(const void *unused)
 {
 	const char *more = getenv("TILE_TEST_RANDOM");
@@ -459,7 +459,7 @@ static void run_random(const void *unused)
 	Random r;
 	(void)unused;
 	random_init(&r, more ? strtoull(more, NULL, 0) : 1);
-	for (int i = 0; i < (more ? 200 : 12); i++) {
+	for (int i = 0; i < (more ? random_calls() : 12); i++) {
 		KdaRow row = random_row(&r, lengths);
 		if (more)
 			print_message("%d: b%lld t%lld h%lld/%lld k%lld v%lld%s gate %d keys %d options %x states %d%s%s\n", i, (long long)row.batch,

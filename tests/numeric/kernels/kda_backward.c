@@ -377,7 +377,7 @@ static KdaRow random_row(Random *r, int lengths[4])
 	return row;
 }
 
-/* $TILE_TEST_RANDOM is a seed, for 200 calls. */
+/* $TILE_TEST_RANDOM is a seed, for random_calls() calls. */
 static void run_random(const void *unused)
 {
 	const char *more = getenv("TILE_TEST_RANDOM");
@@ -385,7 +385,7 @@ static void run_random(const void *unused)
 	Random r;
 	(void)unused;
 	random_init(&r, more ? strtoull(more, NULL, 0) : 1);
-	for (int i = 0; i < (more ? 200 : 3); i++) {
+	for (int i = 0; i < (more ? random_calls() : 3); i++) {
 		KdaRow row = random_row(&r, lengths);
 		if (more)
 			print_message("%d: b%lld t%lld h%lld/%lld k%lld v%lld options %x states %d%s%s\n", i, (long long)row.batch, (long long)row.tokens,

@@ -66,6 +66,12 @@ tilert_module *numeric_module(const char *name)
 	return modules[i].module;
 }
 
+int random_calls(void)
+{
+	const char *n = getenv("TILE_TEST_CALLS");
+	return n ? atoi(n) : 200;
+}
+
 void *memory(size_t bytes)
 {
 	void *p = malloc(bytes ? bytes : 1);

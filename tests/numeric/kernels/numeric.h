@@ -42,6 +42,9 @@ Recording record(void (*work)(void *, tilert_stream), void *user);
 void replay(Recording *r);  /* and waits */
 void forget(Recording *r);
 
+/* $TILE_TEST_CALLS, or 200: calls of a soak. */
+int random_calls(void);
+
 /* malloc that fails the test. */
 void *memory(size_t bytes);
 
