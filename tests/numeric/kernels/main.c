@@ -169,6 +169,7 @@ int main(int argc, char **argv)
 	}
 	n += vector_add_cases(cases + n);
 	n += calls_cases(cases + n);
+	n += fields_cases(cases + n);
 	n += gemm_cases(cases + n);
 	n += kda_cases(cases + n);
 	n += kda_backward_cases(cases + n);

@@ -54,6 +54,7 @@ typedef struct NumericCase { char name[96]; void (*run)(const void *spec); const
 /* The cases of each family; returns how many were added to `out`. */
 size_t vector_add_cases(NumericCase *out);
 size_t calls_cases(NumericCase *out);
+size_t fields_cases(NumericCase *out);
 size_t gemm_cases(NumericCase *out);
 size_t kda_cases(NumericCase *out);
 size_t kda_backward_cases(NumericCase *out);

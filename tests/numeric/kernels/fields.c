@@ -1,0 +1,125 @@
+/* fields.c - every field of the parameters counts: a wrong value in it, and nothing else wrong, is refused by its name.  A field without a row here fails.
+ * No kernel runs: addresses are numbers. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tilekern/gdn.h>
+#include <tilekern/kda.h>
+
+#include "tests/numeric/kernels/numeric.h"
+
+/* How a field is wrong. */
+typedef enum Wrong {
+	NUMBER,    /* the value */
+	INFINITE,
+	OUTPUT,    /* the address of o, which is written */
+	INPUT,     /* of v, for o itself */
+	STRIDES,   /* the token's is -8 */
+	ANY_VALUE  /* no value is wrong: state_v_first is in gdn_states_*, kda_*v_first* */
+} Wrong;
+
+typedef struct Field { const char *name; size_t offset, bytes; Wrong wrong; int64_t value; } Field;
+
+#define FIELD(f, wrong, value) { #f, offsetof(PARAMS, f), sizeof(((PARAMS *)0)->f), wrong, value }
+/* Those that operators share, in the same order. */
+#define SHARED_FIELDS \
+	FIELD(size, NUMBER, 8), FIELD(batch, NUMBER, 2), FIELD(tokens, NUMBER, -1), FIELD(sequences, NUMBER, -1), FIELD(qk_heads, NUMBER, 3), \
+	FIELD(value_heads, NUMBER, 5), FIELD(key_dim, NUMBER, 300), FIELD(value_dim, NUMBER, 300), FIELD(dtype, NUMBER, TILERT_F32), \
+	FIELD(gate_dtype, NUMBER, TILERT_I32), FIELD(beta_dtype, NUMBER, TILERT_I32), FIELD(a_log_dtype, NUMBER, TILERT_I32), \
+	FIELD(dt_bias_dtype, NUMBER, TILERT_I32), FIELD(state_dtype, NUMBER, TILERT_I32), FIELD(checkpoint_dtype, NUMBER, TILERT_F16), \
+	FIELD(seqlens_dtype, NUMBER, TILERT_F32), FIELD(indices_dtype, NUMBER, TILERT_F32), FIELD(state_v_first, ANY_VALUE, 0), \
+	FIELD(options, NUMBER, 1 << 30), FIELD(split, NUMBER, 9), FIELD(scale, INFINITE, 0), FIELD(q, OUTPUT, 0), FIELD(k, OUTPUT, 0), FIELD(v, OUTPUT, 0), FIELD(g, OUTPUT, 0), \
+	FIELD(beta, OUTPUT, 0), FIELD(a_log, OUTPUT, 0), FIELD(dt_bias, OUTPUT, 0), FIELD(cu_seqlens, OUTPUT, 0), FIELD(o, INPUT, 0), FIELD(q_strides, STRIDES, 0), \
+	FIELD(k_strides, STRIDES, 0), FIELD(v_strides, STRIDES, 0), FIELD(g_strides, STRIDES, 0), FIELD(beta_strides, STRIDES, 0), FIELD(o_strides, STRIDES, 0), \
+	FIELD(initial_state, OUTPUT, 0), FIELD(final_state, OUTPUT, 0), FIELD(state_stride, NUMBER, 8), FIELD(state_slots, NUMBER, 0), FIELD(state_indices, OUTPUT, 0), \
+	FIELD(output_indices, OUTPUT, 0), FIELD(null_slot, NUMBER, -2), FIELD(has_initial_state, OUTPUT, 0), FIELD(checkpoint_state, OUTPUT, 0), \
+	FIELD(checkpoint_stride, NUMBER, 8), FIELD(checkpoint_slots, NUMBER, 0), FIELD(checkpoint_offsets, OUTPUT, 0), FIELD(checkpoint_every, NUMBER, 65), \
+	FIELD(checkpoint_starts, OUTPUT, 0), FIELD(checkpoint_indices, OUTPUT, 0), FIELD(workspace, OUTPUT, 0), FIELD(workspace_bytes, NUMBER, 0)
+
+#define PARAMS tilekern_gdn_params
+static const Field gdn_fields[] = { SHARED_FIELDS, FIELD(states, OUTPUT, 0), FIELD(u, OUTPUT, 0), FIELD(records, OUTPUT, 0) };
+#undef PARAMS
+#define PARAMS tilekern_kda_params
+static const Field kda_fields[] = { SHARED_FIELDS, FIELD(lower_bound, NUMBER, 0x40000000 /* 2.0f */) };
+#undef PARAMS
+
+/* The fields of a struct in order, with nothing but what alignment leaves between them. */
+static void expect_all_fields(const Field *f, size_t n, size_t size)
+{
+	size_t end = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (f[i].offset < end || f[i].offset - end >= sizeof(int64_t))
+			fail_msg("there are fields without a row between bytes %zu and %zu (%s)", end, f[i].offset, f[i].name);
+		end = f[i].offset + f[i].bytes;
+	}
+	if (size - end >= sizeof(int64_t))
+		fail_msg("there are fields without a row behind byte %zu of %zu", end, size);
+}
+
+static void spoil(unsigned char *p, const Field *f, tilert_ptr o, tilert_ptr v)
+{
+	const tilekern_strides strides = { 0, -8, 8 };
+	const float infinite = INFINITY;
+	const void *wrong = f->wrong == INFINITE ? (const void *)&infinite : f->wrong == OUTPUT ? (const void *)&o : f->wrong == INPUT ? (const void *)&v
+		: f->wrong == STRIDES ? (const void *)&strides : (const void *)&f->value;
+	memcpy(p + f->offset, wrong, f->bytes);
+}
+
+static void expect_named(tilert_status s, const Field *f)
+{
+	if (s != TILERT_EINVAL || !strstr(tilekern_last_error(), f->name))
+		fail_msg("%s: status %d, no '%s' in: %s", f->name, (int)s, f->name, s == TILERT_OK ? "" : tilekern_last_error());
+}
+
+/* Everything is there: a packed call with pools, checkpoints every 64 tokens and raw gates. */
+#define FILL(p, all_options) do { \
+	tilert_ptr at = (tilert_ptr)1 << 40; \
+	tilert_ptr *const addresses[] = { &(p)->q, &(p)->k, &(p)->v, &(p)->g, &(p)->beta, &(p)->a_log, &(p)->dt_bias, &(p)->cu_seqlens, &(p)->o, \
+		&(p)->initial_state, &(p)->final_state, &(p)->state_indices, &(p)->output_indices, &(p)->has_initial_state, &(p)->checkpoint_state, \
+		&(p)->checkpoint_starts, &(p)->checkpoint_indices, &(p)->workspace }; \
+	for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++, at += (tilert_ptr)1 << 32) \
+		*addresses[i] = at; \
+	(p)->tokens = 200; \
+	(p)->sequences = 3; \
+	(p)->qk_heads = 2; \
+	(p)->value_heads = 4; \
+	(p)->options = all_options; \
+	(p)->state_slots = 7; \
+	(p)->checkpoint_slots = 9; \
+	(p)->checkpoint_every = 64; \
+} while (0)
+
+/* OP is gdn or kda. */
+#define FIELDS_TEST(OP, OPTIONS) \
+	static void run_##OP(const void *unused) \
+	{ \
+		tilekern_##OP *op; \
+		tilekern_##OP##_call *call; \
+		tilekern_##OP##_params p, wrong; \
+		(void)unused; \
+		expect_all_fields(OP##_fields, sizeof OP##_fields / sizeof OP##_fields[0], sizeof p); \
+		numeric_ok(tilekern_##OP##_open(numeric_device(), &op), tilekern_last_error(), "open", __FILE__, __LINE__); \
+		tilekern_##OP##_params_init(&p); \
+		FILL(&p, OPTIONS); \
+		numeric_ok(tilekern_##OP##_workspace_bytes(op, &p, &p.workspace_bytes), tilekern_last_error(), "workspace_bytes", __FILE__, __LINE__); \
+		numeric_ok(tilekern_##OP##_prepare(op, &p, &call), tilekern_last_error(), "prepare", __FILE__, __LINE__); \
+		tilekern_##OP##_call_destroy(call); \
+		for (size_t i = 0; i < sizeof OP##_fields / sizeof OP##_fields[0]; i++) { \
+			wrong = p; \
+			if (OP##_fields[i].wrong == ANY_VALUE) \
+				continue; \
+			spoil((unsigned char *)&wrong, &OP##_fields[i], p.o, p.v); \
+			expect_named(tilekern_##OP##_prepare(op, &wrong, &call), &OP##_fields[i]); \
+		} \
+		tilekern_##OP##_close(op); \
+	}
+FIELDS_TEST(gdn, TILEKERN_RAW_GATE)
+FIELDS_TEST(kda, TILEKERN_RAW_GATE | TILEKERN_BOUNDED_GATE)
+
+size_t fields_cases(NumericCase *out)
+{
+	const NumericCase cases[] = { { "fields_of_gdn", run_gdn, NULL }, { "fields_of_kda", run_kda, NULL } };
+	memcpy(out, cases, sizeof cases);
+	return sizeof cases / sizeof cases[0];
+}
