@@ -1,4 +1,5 @@
 /* target_cpu.c - machine operations as calls of the CPU device (runtime/cpu/cpu_abi.h). */
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -63,22 +64,35 @@ static V cpu_uniform(Lower *L, V v) { (void)L; return v; }
 
 static V libm(Lower *L, const char *name, V x) { return call(L, name, L->f32, 1, &x); }
 
+/* Where `cond` tells so of x's absolute value and the limit: x times `by`. */
+static V where(Lower *L, LLVMRealPredicate cond, double limit, V x, double by)
+{
+	V size = intrinsic(L, "llvm.fabs", &L->f32, 1, &x, 1), is = LLVMBuildFCmp(L->b, cond, size, const_f32(L, limit), "");
+	return LLVMBuildSelect(L->b, is, LLVMBuildFMul(L->b, x, const_f32(L, by), ""), x, "");
+}
+
+/* Subnormals as 0, as in what the GPU has for these functions (.ftz): kernels that need them are wrong there. */
+static V flushed(Lower *L, V x) { return where(L, LLVMRealOLT, 0x1p-126, x, 0); }
+
+static V cpu_div(Lower *L, V a, V b) /* a * rcp(b), but rounded once */
+{
+	return LLVMBuildFDiv(L->b, a, where(L, LLVMRealOGT, 0x1p126, flushed(L, b), INFINITY), "");
+}
+
 static V cpu_math(Lower *L, Opcode op, V x)
 {
 	switch (op) {
-	case OP_EXP2: return libm(L, "exp2f", x);
-	case OP_LOG2: return libm(L, "log2f", x);
-	case OP_SQRT: return libm(L, "sqrtf", x);
-	case OP_RSQRT: return LLVMBuildFDiv(L->b, const_f32(L, 1), libm(L, "sqrtf", x), "");
-	case OP_RCP: return LLVMBuildFDiv(L->b, const_f32(L, 1), x, "");
+	case OP_EXP2: return flushed(L, libm(L, "exp2f", x));
+	case OP_LOG2: return libm(L, "log2f", flushed(L, x));
+	case OP_SQRT: return libm(L, "sqrtf", flushed(L, x));
+	case OP_RSQRT: return LLVMBuildFDiv(L->b, const_f32(L, 1), libm(L, "sqrtf", flushed(L, x)), "");
+	case OP_RCP: return cpu_div(L, const_f32(L, 1), x);
 	case OP_TANH: return libm(L, "tanhf", x);
 	case OP_FLOOR: return libm(L, "floorf", x);
 	case OP_ABS: return intrinsic(L, "llvm.fabs", &L->f32, 1, &x, 1);
 	default: return NULL;
 	}
 }
-
-static V cpu_div(Lower *L, V a, V b) { return LLVMBuildFDiv(L->b, a, b, ""); }
 
 static V cpu_to_integer(Lower *L, V v, bool is_signed, unsigned bits)
 {

@@ -98,11 +98,12 @@ void clock_advance(Warp *w, ComponentKind kind, uint32_t time)
 	w->clock_version++;
 }
 
-uint32_t clock_now(Warp *w)
+uint32_t clock_now(Thread *t)
 {
+	Warp *w = t->warp;
 	uint32_t *now = clock_row(w->cta->worker, w->clock) + clock_component(w, COMPONENT_ACCESSES);
 
-	if (w->clock_shown) {
+	if (w->clock_shown || *now < t->earliest) {
 		w->clock_shown = false;
 		++*now;
 		w->clock_version++;
@@ -110,23 +111,20 @@ uint32_t clock_now(Warp *w)
 	return *now;
 }
 
-/* Once for all lanes that have come: what each does behind it has a later time. */
+/* What this lane does behind its fence has a later time.  Others that come to the same fence have not to: mostly all lanes do so without
+ * an access in between, and share one time. */
 void tilecpu_fence_async(TileCpuThread *t)
 {
 	Thread *self = thread_of(t);
 	Warp *w = self->warp;
 	const Worker *k = w->cta->worker;
-	uint32_t n = k->nctas * k->nwarps, lane = 1u << thread_lane(self), *accesses;
+	uint32_t n = k->nctas * k->nwarps, *accesses = clock_row(k, w->clock) + COMPONENT_WARPS;
 
-	w->fencing |= lane;
-	schedule_let_lanes_come(self);
-	if (!k->races || !(w->fencing & lane))
+	if (!k->races)
 		return;
-	w->fencing = 0;
-	accesses = clock_row(k, w->clock) + COMPONENT_WARPS;
-	join(accesses + COMPONENT_FENCED * n, accesses + COMPONENT_ACCESSES * n, n);
-	w->clock_version++;
-	w->clock_shown = true;
+	if (join(accesses + COMPONENT_FENCED * n, accesses + COMPONENT_ACCESSES * n, n))
+		w->clock_version++;
+	self->earliest = accesses[w - k->warps] + 1;
 }
 
 /* ---- barriers ---- */

@@ -123,6 +123,7 @@ struct Thread {
 	Mbarrier *released_by;
 
 	uint32_t votes; /* what the barrier that it waited for had counted */
+	uint32_t earliest; /* time of its next access: behind its last fence */
 
 	const char *role; /* NULL outside roles */
 	uint32_t instance, role_line;
@@ -167,7 +168,6 @@ struct Warp {
 
 	uint32_t clock, clock_version; /* clock: a row */
 	bool clock_shown; /* somebody has seen the present time: the next access needs a new one */
-	uint32_t fencing; /* lanes that have come to a fence.proxy.async, and no lane has passed it for them */
 	const SyncPoint *acquired; /* last, and its version then */
 	uint32_t acquired_version;
 };
@@ -303,7 +303,7 @@ uint32_t clock_new_component(Worker *k);
 uint32_t clock_component(const Warp *w, ComponentKind kind);
 /* Of the warp's own clock: to at least `time`. */
 void clock_advance(Warp *w, ComponentKind kind, uint32_t time);
-uint32_t clock_now(Warp *w);             /* the time of an access made now */
+uint32_t clock_now(Thread *t);           /* the time of an access made now */
 void sync_release(Thread *t, SyncPoint *p);
 /* Of a thread that goes on only when all have come: what other lanes do until then is released, too. */
 void sync_release_and_stay(Thread *t, SyncPoint *p);

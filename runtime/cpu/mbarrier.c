@@ -135,7 +135,7 @@ static void arrive(Thread *t, Cta *c, Mbarrier *b, uint32_t line)
 
 static void remember_announcement(Thread *t, Mbarrier *b, uint32_t line)
 {
-	Announcement a = { .component = clock_component(t->warp, COMPONENT_ACCESSES), .time = clock_now(t->warp), .line = line, .by = t };
+	Announcement a = { .component = clock_component(t->warp, COMPONENT_ACCESSES), .time = clock_now(t), .line = line, .by = t };
 	uint32_t i = 0;
 
 	while (i < b->nannounced && b->announced[i].component != a.component)

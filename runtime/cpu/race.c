@@ -300,7 +300,7 @@ static void happens(Event *e, uint32_t component, uint32_t time)
 static Event of_thread(Thread *t, const char *what, Mode mode, uint32_t line)
 {
 	Event e = event(t, t->cta, what, mode, BY_THREADS, line);
-	uint32_t now = clock_now(t->warp); /* may end what its row is */
+	uint32_t now = clock_now(t); /* may end what its row is */
 
 	happens(&e, clock_component(t->warp, COMPONENT_ACCESSES), now);
 	return e;

@@ -33,3 +33,15 @@ install_packages() {
 	echo "could not install: $missing" >&2
 	return 2
 }
+
+# nvdisasm, which tests/waits wants, where only ptxas is: from PyPI into FOLDER.  Without it that test is left out.
+install_nvdisasm() {
+	local found
+	[ -n "${TILE_NVDISASM:-}" ] || command -v nvdisasm > /dev/null || [ -x /usr/local/cuda/bin/nvdisasm ] && return
+	found=$(find "$1" -name nvdisasm -type f 2> /dev/null)
+	if [ -z "$found" ]; then
+		python3 -m pip install -q --no-deps --disable-pip-version-check --target "$1" nvidia-cuda-nvdisasm==13.2.78 > /dev/null 2>&1
+		found=$(find "$1" -name nvdisasm -type f 2> /dev/null)
+	fi
+	[ -z "$found" ] || export TILE_NVDISASM=$found
+}

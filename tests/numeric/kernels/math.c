@@ -85,29 +85,55 @@ static void check(const Function *f, const float *x, const float *y, int64_t n)
 		fail_msg("%s(%.9g) is %.9g, not %.9g", f->name, (double)x[at], (double)y[at], f->exact(x[at]));
 }
 
-static void run(const void *spec)
+static float *results(const Function *f, const float *x, int64_t n)
 {
-	const Function *f = spec;
-	const int64_t n = numeric_on_cpu() ? 1 << 15 : 1 << 22;
 	size_t bytes = (size_t)n * sizeof(float);
-	float *x = memory(bytes);
-	Random r;
 	tilert_kernel *k;
 
-	random_init(&r, 1);
-	for (int64_t i = 0; i < n; i++)
-		x[i] = i < SPECIAL ? f->special[i] : i == SPECIAL ? NAN : sample(f, &r);
 	Buffer dx = buffer_of(x, bytes), dy = buffer_poisoned(bytes);
 	tilert_arg args[] = { tensor_arg("x", dx, TILERT_F32, 1, &n), tensor_arg("y", dy, TILERT_F32, 1, &n),
 		{ .name = "which", .kind = TILERT_ARG_SCALAR, .i = f - functions } };
 	OK(tilert_module_kernel(numeric_module("math.tmod"), "math", &k));
 	OK(tilert_launch(k, args, 3, NULL));
 	float *y = buffer_take(dy);
-	check(f, x, y, n);
 	buffer_free(dx);
 	buffer_free(dy);
+	return y;
+}
+
+static void run(const void *spec)
+{
+	const Function *f = spec;
+	const int64_t n = numeric_on_cpu() ? 1 << 15 : 1 << 22;
+	float *x = memory((size_t)n * sizeof(float)), *y;
+	Random r;
+
+	random_init(&r, 1);
+	for (int64_t i = 0; i < n; i++)
+		x[i] = i < SPECIAL ? f->special[i] : i == SPECIAL ? NAN : sample(f, &r);
+	y = results(f, x, n);
+	check(f, x, y, n);
 	free(x);
 	free(y);
+}
+
+/* Subnormal arguments count as 0, and so do subnormal results. */
+static void flushes(const void *spec)
+{
+	static const struct { int function; float x, y; } rows[] = {
+		{ 0, -126, 0x1p-126f }, { 0, -127, 0 }, { 0, -140.5f, 0 }, { 1, 0x1p-126f, -126 }, { 1, 0x1p-127f, -INFINITY }, { 2, 0x1p-130f, 0 },
+		{ 3, 0x1p-140f, INFINITY }, { 4, 0x1p-127f, INFINITY }, { 4, -0x1p-140f, -INFINITY }, { 4, 0x1p126f, 0x1p-126f }, { 4, 0x1p127f, 0 },
+		{ 4, -0x1.8p126f, -0.0f }, { 5, 0x1p-130f, INFINITY }, { 5, 0x1p127f, 0 }, { 5, -0x1p126f, -0x1.8p-125f },
+	};
+
+	(void)spec;
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		float *y = results(&functions[rows[i].function], &rows[i].x, 1);
+
+		if (!(*y == rows[i].y && signbit(*y) == signbit(rows[i].y)))
+			fail_msg("%s(%a) is %a, not %a", functions[rows[i].function].name, (double)rows[i].x, (double)*y, (double)rows[i].y);
+		free(y);
+	}
 }
 
 size_t math_cases(NumericCase *out)
@@ -116,5 +142,6 @@ size_t math_cases(NumericCase *out)
 		out[i] = (NumericCase){ .run = run, .spec = &functions[i] };
 		snprintf(out[i].name, sizeof out[i].name, "math_%s", functions[i].name);
 	}
-	return FUNCTIONS;
+	out[FUNCTIONS] = (NumericCase){ .name = "math_flushes", .run = flushes };
+	return FUNCTIONS + 1;
 }
