@@ -37,7 +37,7 @@ step() {
 
 nvidia-smi --query-gpu=name,driver_version,clocks.max.sm --format=csv,noheader > "$OUT/gpu.txt" 2>&1
 if wants test; then
-	for family in vector_add gemm kda backward_kda gdn launch limits math; do
+	for family in $(bin/test_numeric --families); do
 		step "test.$family" 150 bin/test_numeric "${family}_*"
 	done
 fi

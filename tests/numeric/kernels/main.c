@@ -1,6 +1,7 @@
 /* Runs kernels on $TILE_TEST_DEVICE and compares them with references in double precision.
  *
- *     test_numeric [FILTER]      only tests whose name matches, with * and ? */
+ *     test_numeric [FILTER]      only tests whose name matches, with * and ?
+ *     test_numeric --families    what names begin with */
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,12 +158,33 @@ static void close_device(void)
 	tilert_device_close(device);
 }
 
+static bool has_family(const char *name)
+{
+	for (const char *f = NUMERIC_FAMILIES; *f;) {
+		size_t n = strcspn(f, " ");
+		if (strncmp(name, f, n) == 0 && name[n] == '_')
+			return true;
+		f += n + (f[n] == ' ');
+	}
+	return false;
+}
+
+static int print_families(void)
+{
+	for (const char *c = NUMERIC_FAMILIES; *c; c++)
+		putchar(*c == ' ' ? '\n' : *c);
+	putchar('\n');
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static NumericCase cases[MAX_CASES];
 	static struct CMUnitTest tests[MAX_CASES];
 	size_t n = 0;
 
+	if (argc > 1 && strcmp(argv[1], "--families") == 0)
+		return print_families();
 	if (tilert_device_open(device_name(), &device) != TILERT_OK) {
 		fprintf(stderr, "TILE_TEST_DEVICE=%s: %s\n", device_name(), tilert_last_error());
 		return 1;
@@ -179,8 +201,13 @@ int main(int argc, char **argv)
 	n += launch_cases(cases + n);
 	n += limits_cases(cases + n);
 	n += math_cases(cases + n);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		if (!has_family(cases[i].name)) {
+			fprintf(stderr, "%s begins with none of " NUMERIC_FAMILIES ": nobody would run it\n", cases[i].name);
+			return 1;
+		}
 		tests[i] = (struct CMUnitTest){ .name = cases[i].name, .test_func = run_case, .initial_state = &cases[i] };
+	}
 	if (argc > 1) {
 		size_t chosen = 0;
 		for (size_t i = 0; i < n; i++)
