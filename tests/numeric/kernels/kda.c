@@ -314,6 +314,8 @@ static const KdaRow rows[] = {
 	/* Shares of the chunks: 6 processors cut within items where 4 chunks before the cut fade, or 64 (walk.tile). */
 	{ .name = "shares", .tokens = 1100, .states = KDA_BOTH, SHARES },
 	{ .name = "shares_mild", .tokens = 1100, .gate = KDA_MILD, .states = KDA_BOTH, SHARES },
+	{ .name = "shares_strong", .tokens = 1100, .gate = KDA_FIVE, .states = KDA_BOTH, SHARES }, /* the slowest channels tell */
+	{ .name = "shares_strong_raw", .tokens = 1100, .gate = KDA_FIVE, .options = BOUND, .key_dim = 40, .value_dim = 56, .states = KDA_BOTH, SHARES },
 	{ .name = "shares_zero", .tokens = 1100, .gate = KDA_ZERO, .states = KDA_BOTH, SHARES },
 	{ .name = "shares_resets", .tokens = 900, .gate = KDA_RESETS, .states = KDA_BOTH, .gate16 = true, SHARES },
 	{ .name = "shares_packed", .lengths = shared_lengths, .spare = 90, .states = KDA_BOTH, SHARES },
