@@ -12,42 +12,13 @@
 #include "compiler/elaborate/elaborate.h"
 #include "compiler/lower/lower.h"
 #include "compiler/passes/pass.h"
+#include "tests/unit/fixture.h"
 
 enum { DTYPES = DT_F32 + 1 };
 
-typedef struct Fixture {
-	Arena *arena;
-	Diags *diags;
-} Fixture;
-
-static Fixture fixture(void)
-{
-	Fixture f = { .arena = arena_new() };
-
-	f.diags = diags_new(f.arena);
-	return f;
-}
-
-static char *errors_of(const Fixture *f)
-{
-	char *text = NULL;
-	size_t len;
-	FILE *out = open_memstream(&text, &len);
-
-	assert_non_null(out);
-	diags_print(f->diags, out, (DiagStyle){ .one_line = true, .limit = 5 });
-	fclose(out);
-	return text;
-}
-
-static uint32_t add_source(const Fixture *f, const char *text)
-{
-	return diags_add_source(f->diags, "t", text, strlen(text));
-}
-
 static Tir *elaborate_text(const Fixture *f, const char *text, const char *define)
 {
-	const Ast *ast = ast_parse(f->arena, f->diags, add_source(f, text));
+	const Ast *ast = ast_parse(f->arena, f->diags, add_source(f, "t", text));
 	ElabOptions o = { .defines = &define, .ndefines = define != NULL };
 
 	return ast && !diags_error_count(f->diags) ? elaborate(f->arena, f->diags, ast, "t", &o) : NULL;
@@ -140,7 +111,7 @@ static void test_first_value_is_a_tile(void **state)
 {
 	(void)state;
 	Fixture f = fixture();
-	Tir *t = tir_parse(f.arena, f.diags, add_source(&f, "kernel {name=\"k\", threads=384} {\n"
+	Tir *t = tir_parse(f.arena, f.diags, add_source(&f, "t", "kernel {name=\"k\", threads=384} {\n"
 		"  %0 = shared {name=\"s\"} : shared<f32, 16>\n"
 		"  role {first_warp=8, instances=1, name=\"One\", warps=4} (%j : i32) {\n"
 		"    %g = frag {layout=\"blocked(1,4)\", name=\"g\"} : frag<f32, 4x512>\n"
@@ -198,7 +169,7 @@ static bool verifies(Opcode op, const DType *types, DType result)
 	put_case(out, op, types, result, 0, "%one");
 	fputs("}\n", out);
 	fclose(out);
-	Tir *t = tir_parse(f.arena, f.diags, add_source(&f, text));
+	Tir *t = tir_parse(f.arena, f.diags, add_source(&f, "t", text));
 	if (!t)
 		fail_msg("%s:\n%s", text, errors_of(&f));
 	bool sound = tir_verify(t);
@@ -250,7 +221,7 @@ static void test_scalar_ops_on_types(void **state)
 	fclose(loop);
 	fprintf(s.out, "  parallel {extents=[64]} (%%i : i32) {\n%s  }\n}\n", loop_text);
 	fclose(s.out);
-	Tir *t = tir_parse(f.arena, f.diags, add_source(&f, s.text));
+	Tir *t = tir_parse(f.arena, f.diags, add_source(&f, "t", s.text));
 	if (!t || !passes_run(t, &(PassOptions){ 0 }))
 		fail_msg("%s", errors_of(&f));
 	lower_both(&f, t);

@@ -12,38 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dsl/ast.h"
+#include "tests/unit/fixture.h"
 
 #ifndef TILE_SOURCE_DIR
 #define TILE_SOURCE_DIR "."
 #endif
 #define GOLDEN_DIR TILE_SOURCE_DIR "/tests/golden/ast"
 
-typedef struct Fixture {
-	Arena *arena;
-	Diags *diags;
-	Ast *ast;
-} Fixture;
-
 static Fixture parse(const char *text)
 {
-	Fixture f = { .arena = arena_new() };
+	Fixture f = fixture();
 
-	f.diags = diags_new(f.arena);
-	f.ast = ast_parse(f.arena, f.diags, diags_add_source(f.diags, "t", text, strlen(text)));
+	f.ast = ast_parse(f.arena, f.diags, add_source(&f, "t", text));
 	return f;
-}
-
-static char *errors_of(const Fixture *f)
-{
-	char *text = NULL;
-	size_t len;
-	FILE *out = open_memstream(&text, &len);
-
-	assert_non_null(out);
-	diags_print(f->diags, out, (DiagStyle){ .one_line = true });
-	fclose(out);
-	return text;
 }
 
 static char *tree_of(const Fixture *f)

@@ -8,33 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compiler/tir/tir.h"
-
-typedef struct Fixture {
-	Arena *arena;
-	Diags *diags;
-	Tir *tir;
-} Fixture;
+#include "tests/unit/fixture.h"
 
 static Fixture parse(const char *text)
 {
-	Fixture f = { .arena = arena_new() };
+	Fixture f = fixture();
 
-	f.diags = diags_new(f.arena);
-	f.tir = tir_parse(f.arena, f.diags, diags_add_source(f.diags, "t.tir", text, strlen(text)));
+	f.tir = tir_parse(f.arena, f.diags, add_source(&f, "t.tir", text));
 	return f;
-}
-
-static char *errors_of(const Fixture *f)
-{
-	char *text = NULL;
-	size_t len;
-	FILE *out = open_memstream(&text, &len);
-
-	assert_non_null(out);
-	diags_print(f->diags, out, (DiagStyle){ .one_line = true });
-	fclose(out);
-	return text;
 }
 
 static char *text_of(const Tir *t)
