@@ -253,6 +253,15 @@ static tilert_status queue_states(Queue *q, const Params *p, const tilekern_gdn_
 	return states_only(q, &s);
 }
 
+/* The forward again: records, the states that enter the chunks, u. */
+static tilert_status queue_again(Queue *q, const tilekern_gdn_params *c, const GdnPlan *l, const Args *a)
+{
+	if (l->part > 0) /* sequences are cut */
+		return gdn_queue_scan(q, c, l, a);
+	tilert_status s = queue_kernel(q, (int[AXES]){ chunk, bf16, (int)gdn_key_tile(c), any }, a);
+	return s == TILERT_OK ? queue_kernel(q, (int[AXES]){ backward_states, bf16, TILE, any }, a) : s;
+}
+
 static tilert_status queue_all(Queue *q, const Params *p, const tilekern_gdn_params *f)
 {
 	const Plan l = plan(p, f, q->op->sm_count);
@@ -261,7 +270,7 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_gdn_par
 	const int type = bf16;
 	Args a = gdn_arguments(&c, &scanned, 0);
 	add_arguments(&a, p, f, &c, &l);
-	tilert_status s = gdn_queue_scan(q, &c, &scanned, &a);
+	tilert_status s = queue_again(q, &c, &scanned, &a);
 	if (s == TILERT_OK)
 		s = queue_kernel(q, (int[AXES]){ backward_scan, type, TILE, any }, &a);
 	if (s == TILERT_OK && (p->dq || p->dk || p->dg || p->dbeta || p->da_log || p->ddt_bias))
