@@ -30,13 +30,16 @@ static size_t place(size_t *at, int64_t bytes)
 	return here;
 }
 
+/* The forward left what the backward needs of it. */
+static bool saved(const tilekern_gdn_params *f) { return f->states && f->u && f->records; }
+
 /* The forward as it is scanned again: it saves u, and its output goes where dv comes later. */
 static tilekern_gdn_params again(const Params *p, const tilekern_gdn_params *f, const Plan *l)
 {
 	tilekern_gdn_params c = *f;
 	c.final_state = c.checkpoint_state = c.states = c.records = 0;
 	c.workspace = p->workspace;
-	c.u = p->workspace + l->u;
+	c.u = saved(f) ? f->u : p->workspace + l->u;
 	c.o = p->dv ? p->dv : p->workspace + l->dv;
 	c.o_strides = p->dv ? p->dv_strides : (tilekern_strides){ 0, 0, 0 };
 	return c;
@@ -49,10 +52,12 @@ static Plan plan(const Params *p, const tilekern_gdn_params *f, int sm_count)
 	if (f->tokens == 0)
 		return (Plan){ 0 };
 	const tilekern_gdn_params c = again(p, f, &l);
-	place(&l.bytes, (int64_t)gdn_plan(&c, sm_count).bytes);
-	l.states = place(&l.bytes, chunks * f->key_dim * f->value_dim * 2);
+	const GdnPlan scanned = gdn_plan(&c, sm_count);
+	l.u = 0;
+	place(&l.bytes, saved(f) && scanned.part == 0 ? 0 : (int64_t)scanned.bytes);
+	l.states = place(&l.bytes, saved(f) ? 0 : chunks * f->key_dim * f->value_dim * 2);
 	l.gradients = place(&l.bytes, chunks * TILE * TILE * 2);
-	l.u = place(&l.bytes, values * 2);
+	l.u = place(&l.bytes, saved(f) ? 0 : values * 2);
 	l.dv = place(&l.bytes, p->dv ? 0 : values * 2);
 	l.sums = place(&l.bytes, p->da_log || p->ddt_bias ? chunks * 2 * (int64_t)sizeof(float) : 0);
 	return l;
@@ -103,7 +108,10 @@ static tilert_status check_served(const char *who, const Params *p, const tileke
 {
 	const bool raw_gate = (f->options & TILEKERN_RAW_GATE) != 0;
 	const struct { const char *name; bool given; } fields[] = { { "da_log", p->da_log != 0 }, { "ddt_bias", p->ddt_bias != 0 } };
-	tilert_status s = check_dtypes(who, &(CheckDtype){ "dtype", f->dtype, 1, { TILERT_BF16 } }, 1);
+	tilert_status s = check_dtypes(who, &(CheckDtype){ "dtype", f->dtype, 2, { TILERT_BF16, TILERT_F16 } }, 1);
+	if (s == TILERT_OK && !saved(f) && (f->states || f->u || f->records))
+		s = launch_fail(TILERT_EINVAL, "%s: of the forward's states, u and records, at 0x%llx, 0x%llx and 0x%llx, all are needed, or none", who,
+			(unsigned long long)f->states, (unsigned long long)f->u, (unsigned long long)f->records);
 	for (size_t i = 0; s == TILERT_OK && i < sizeof fields / sizeof fields[0]; i++) {
 		if (fields[i].given && !raw_gate)
 			s = launch_fail(TILERT_EINVAL, "%s: %s is given, which needs RAW_GATE; options are 0x%x", who, fields[i].name, f->options);
@@ -117,7 +125,8 @@ static tilert_status check_addresses(const char *who, const Params *p, const til
 		{ "dfinal_state", p->dfinal_state, 16, false }, { "dq", p->dq, 16, false }, { "dk", p->dk, 16, false }, { "dv", p->dv, 16, false },
 		{ "dg", p->dg, (unsigned)tilert_dtype_size(f->gate_dtype), false }, { "dbeta", p->dbeta, (unsigned)tilert_dtype_size(f->beta_dtype), false },
 		{ "da_log", p->da_log, 4, false }, { "ddt_bias", p->ddt_bias, 4, false }, { "dinitial_state", p->dinitial_state, 16, false },
-		{ "workspace", p->workspace, GDN_ALIGN, f->tokens > 0 },
+		{ "workspace", p->workspace, GDN_ALIGN, f->tokens > 0 }, { "states", f->states, 16, false }, { "u", f->u, 16, false },
+		{ "records", f->records, GDN_ALIGN, false },
 	};
 	return check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
 }
@@ -125,18 +134,21 @@ static tilert_status check_addresses(const char *who, const Params *p, const til
 /* Kernels read inputs again when others have written: what is written overlaps nothing. */
 static tilert_status check_regions(const char *who, const Params *p, const tilekern_gdn_params *f)
 {
-	enum { OWN = 8 };
+	enum { OWN = 10 };
 	Rows given[GDN_ROWS], rows[ROWS];
 	const States st = STATES_OF(f);
-	const int64_t hv = f->value_heads, states = sequences_count(SEQUENCES_OF(f)) * hv * f->key_dim * f->value_dim * (int64_t)sizeof(float);
+	const int64_t hv = f->value_heads, chunks = f->tokens > 0 ? sequences_slots(SEQUENCES_OF(f)) * hv : 0, states = sequences_count(SEQUENCES_OF(f)) * hv * f->key_dim * f->value_dim * (int64_t)sizeof(float);
 	Region r[OWN + GDN_ROWS + ROWS + STATES_REGIONS] = {
 		{ "workspace", p->workspace, f->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true },
 		{ "a_log", f->a_log, hv * (int64_t)tilert_dtype_size(f->a_log_dtype), 0, 0, false },
 		{ "dt_bias", f->dt_bias, hv * (int64_t)tilert_dtype_size(f->dt_bias_dtype), 0, 0, false }, sequences_region(SEQUENCES_OF(f)),
 		{ "dfinal_state", p->dfinal_state, states, 0, 0, false }, { "dinitial_state", p->dinitial_state, states, 0, 0, true },
 		{ "da_log", p->da_log, hv * 4, 0, 0, true }, { "ddt_bias", p->ddt_bias, hv * 4, 0, 0, true },
+		{ "states", f->states, chunks * f->key_dim * f->value_dim * 2, 0, 0, false },
+		{ "records", f->records, chunks * TILEKERN_GDN_RECORD_BYTES, 0, 0, false },
 	};
 	gdn_rows(f, given);
+	given[U].written = false;
 	list_rows(p, f, rows);
 	for (int i = 0; i < GDN_ROWS; i++)
 		r[OWN + i] = rows_region(&given[i]);
@@ -153,7 +165,7 @@ static tilekern_gdn_params inputs(const tilekern_gdn_params *f)
 	c.o_strides = (tilekern_strides){ 0, 0, 0 };
 	c.o = c.final_state = c.output_indices = c.checkpoint_state = c.checkpoint_offsets = c.checkpoint_starts = c.checkpoint_indices = 0;
 	c.checkpoint_every = c.checkpoint_slots = 0;
-	c.states = c.u = c.records = c.workspace = 0;
+	c.workspace = 0;
 	c.workspace_bytes = 0;
 	return c;
 }
@@ -182,7 +194,8 @@ static tilert_status check(const char *who, const void *params)
 	s = check_served(who, p, &f);
 	if (s == TILERT_OK && !idle(p))
 		s = check_own(who, p, &f);
-	f.workspace = p->workspace; /* as the forward checks what it has, its output where dv comes later */
+	f.states = f.u = f.records = 0; /* the rest as the forward checks it, its output where dv comes later */
+	f.workspace = p->workspace;
 	f.o = p->dv ? p->dv : p->workspace;
 	f.o_strides = p->dv ? p->dv_strides : f.o_strides;
 	return s == TILERT_OK ? gdn_family->check(who, &f) : s;
@@ -213,7 +226,8 @@ static void add_gradients(Args *a, Rows r[ROWS])
 static void add_arguments(Args *a, const Params *p, const tilekern_gdn_params *f, const tilekern_gdn_params *c, const Plan *l)
 {
 	const int64_t n = sequences_slots(SEQUENCES_OF(f)), hv = f->value_heads, heads[] = { hv };
-	const int64_t states[] = { n, hv, f->value_dim, f->key_dim }, gradients[] = { n, hv, TILE, TILE }, sums[] = { hv, n, 2 };
+	const bool key_first = saved(f) && !f->state_v_first;
+	const int64_t states[] = { n, hv, key_first ? f->key_dim : f->value_dim, key_first ? f->value_dim : f->key_dim }, gradients[] = { n, hv, TILE, TILE }, sums[] = { hv, n, 2 };
 	Rows r[ROWS];
 	list_rows(p, f, r);
 	r[DV].p = c->o;
@@ -221,7 +235,7 @@ static void add_arguments(Args *a, const Params *p, const tilekern_gdn_params *f
 	args_rows(a, &r[DOUT], "dout", "r0");
 	add_gradients(a, r);
 	add_states(a, p, f);
-	args_tensor(a, "hvk", p->workspace + l->states, f->dtype, 4, states, NULL);
+	args_tensor(a, key_first ? "hkv" : "hvk", saved(f) ? f->states : p->workspace + l->states, f->dtype, 4, states, NULL);
 	args_tensor(a, "dstates", p->workspace + l->gradients, f->dtype, 4, gradients, NULL);
 	args_tensor(a, "sums", p->da_log || p->ddt_bias ? p->workspace + l->sums : 0, TILERT_F32, 3, sums, NULL);
 	args_tensor(a, "da_log", p->da_log, TILERT_F32, 1, heads, NULL);
@@ -254,27 +268,32 @@ static tilert_status queue_states(Queue *q, const Params *p, const tilekern_gdn_
 }
 
 /* The forward again: records, the states that enter the chunks, u. */
-static tilert_status queue_again(Queue *q, const tilekern_gdn_params *c, const GdnPlan *l, const Args *a)
+static tilert_status queue_again(Queue *q, bool saved, const tilekern_gdn_params *c, const GdnPlan *l, const Args *a)
 {
-	if (l->part > 0) /* sequences are cut */
+	const int type = c->dtype == TILERT_F16 ? f16 : bf16;
+	if (saved && l->part == 0)
+		return TILERT_OK;
+	if (!saved && l->part > 0) /* sequences are cut */
 		return gdn_queue_scan(q, c, l, a);
-	tilert_status s = queue_kernel(q, (int[AXES]){ chunk, bf16, (int)gdn_key_tile(c), any }, a);
-	return s == TILERT_OK ? queue_kernel(q, (int[AXES]){ backward_states, bf16, TILE, any }, a) : s;
+	tilert_status s = queue_kernel(q, (int[AXES]){ chunk, type, (int)gdn_key_tile(c), any }, a); /* if saved, for `fade` */
+	return s == TILERT_OK && !saved ? queue_kernel(q, (int[AXES]){ backward_states, type, TILE, any }, a) : s;
 }
 
 static tilert_status queue_all(Queue *q, const Params *p, const tilekern_gdn_params *f)
 {
 	const Plan l = plan(p, f, q->op->sm_count);
-	const tilekern_gdn_params c = again(p, f, &l);
+	tilekern_gdn_params c = again(p, f, &l);
 	const GdnPlan scanned = gdn_plan(&c, q->op->sm_count);
-	const int type = bf16;
+	const int type = f->dtype == TILERT_F16 ? f16 : bf16, form = saved(f) && !f->state_v_first ? kio : vio;
+	if (saved(f) && scanned.part == 0) /* else they are made again, with `fade` */
+		c.records = f->records;
 	Args a = gdn_arguments(&c, &scanned, 0);
 	add_arguments(&a, p, f, &c, &l);
-	tilert_status s = queue_again(q, &c, &scanned, &a);
+	tilert_status s = queue_again(q, saved(f), &c, &scanned, &a);
 	if (s == TILERT_OK)
 		s = queue_kernel(q, (int[AXES]){ backward_scan, type, TILE, any }, &a);
 	if (s == TILERT_OK && (p->dq || p->dk || p->dg || p->dbeta || p->da_log || p->ddt_bias))
-		s = queue_kernel(q, (int[AXES]){ backward_grads, type, TILE, any }, &a);
+		s = queue_kernel(q, (int[AXES]){ backward_grads, type, TILE, form }, &a);
 	if (s == TILERT_OK && p->dbeta && (f->options & TILEKERN_SIGMOID_BETA) == 0)
 		s = queue_kernel(q, (int[AXES]){ backward_beta, type, TILE, any }, &a);
 	if (s == TILERT_OK && (p->da_log || p->ddt_bias))

@@ -137,15 +137,16 @@ TILERT_API tilert_status tilekern_gdn_launch(tilekern_gdn_call *c, tilert_stream
 TILERT_API void tilekern_gdn_call_destroy(tilekern_gdn_call *c);
 
 /**
- * The backward: gradients of <o, dout> + <final_state, dfinal_state>.  What is wanted has an address; what is not is not computed.  The forward is
- * scanned again for what is needed of it: nothing but its inputs is kept.  Every gradient has the same bits in every run.
+ * The backward: gradients of <o, dout> + <final_state, dfinal_state>.  What is wanted has an address; what is not is not computed.  Every gradient has the same
+ * bits in every run.  Where forward->states, u and records are given they are what the forward left there; else it is scanned again for them, and
+ * nothing but its inputs need be kept.
  *
- * bf16 q, k, v; key_dim and value_dim up to 128, multiples of 8.  Rows of gradients behind the last offset of cu_seqlens are written as 0.
+ * key_dim and value_dim up to 128, multiples of 8; with fp16 the gradients of states, and dout u^T of a chunk, are fp16 operands: up to 65504.  Rows of gradients behind the last offset of cu_seqlens are written as 0.
  * kernels/gdn/README.md has the errors.
  */
 typedef struct tilekern_gdn_backward_params {
 	size_t size;                       /**< of this struct; set by tilekern_gdn_backward_params_init */
-	/** The forward's: extents, dtypes, options, inputs and initial states; what it writes and its workspace are not looked at. */
+	/** The forward's: extents, dtypes, options, inputs, initial states, what it saved; o, final states and its workspace are not looked at. */
 	const tilekern_gdn_params *forward;
 	tilert_ptr dout;                   /**< as o */
 	tilert_ptr dfinal_state;           /**< f32 [sequences][value_heads] states, contiguous, V first as the forward's; 0: zeros */
