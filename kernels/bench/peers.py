@@ -1,6 +1,6 @@
 """Times the library beside FLA, FlashQLA, FlashInfer and cuDNN on one GPU, in one process, and checks it first.
 
-    TILEKERN=libtilekern.so python3 peers.py [gdn] [mixes] [kda] [kda_backward] [--peers flash_qla,flashinfer] [--rows 3] [--csv out.csv]
+    TILEKERN=libtilekern.so python3 peers.py [gdn] [mixes] [engine] [kda] [kda_backward] [--peers flash_qla,flashinfer] [--rows 3] [--csv out.csv]
 
 Every figure is in ms, the median of five rounds in which all libraries have their turn; of a round, the median of triton's do_bench (L2
 flushed before each run) over replays of a CUDA graph of the call.  "e" marks a call that would not be captured.  A library that is not installed is left out.  Random data; the library's o and final state are
@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from triton.testing import do_bench
 
+import engine
 import tilekern
 
 dev = "cuda"
@@ -176,6 +177,31 @@ def gdn_row(lib, a, name, hq, hv, lengths):
     return name, errors, medians(calls, a.rep), 163840 * heads, (512 * hq / hv + 520) * heads + 131072 * N * hv
 
 
+def engine_rows(lib, a):
+    """What an engine runs between its convolution and its output norm: one call of ours, and FlashInfer's with vLLM's copies around it."""
+    fi = optional("flashinfer.gdn_prefill", a.peers)
+    lengths = {"1x8192": [8192], "4x2048": [2048] * 4, **{n: l for n, l in mixes().items() if n in ("7168+31xU(17,256)", "64x128", "64xU(100,160)", "lognormal")}}
+    rows = [(hq, hv, name, x) for hq, hv in ((16, 32), (4, 8), (16, 64)) for name, x in lengths.items()]
+    for hq, hv, name, x in rows[: a.rows]:
+        step = engine.Step(hq, hv, x)
+        before = step.pool.clone()
+        call = step.tilekern(lib)
+        call()
+        torch.cuda.synchronize()
+        for h, n in ((0, 0), (hv - 1, len(x) - 1)):
+            q, k, v, g, beta, h0, rows_of = step.reference(h, n, before)
+            want = recurrence(q, k, v, g, beta, h0)
+            errors = checked(step.o[rows_of, h], step.pool[step.slots[n], h].T, want, f"engine {hq}/{hv} {name} head {h}")
+        step.pool.copy_(before)
+        calls = {"tilekern": call, "around": step.around}
+        if fi:
+            calls["flashinfer"] = lambda: step.flashinfer(fi)
+        times = medians(calls, a.rep)
+        say("   what is around FlashInfer's kernel: {0:.4f} ms".format(times.pop("around")[0]))
+        heads = step.T * hv
+        yield f"engine {hq}/{hv} {name}", errors, times, 163840 * heads, (512 * hq / hv + 516) * heads + 131072 * len(x) * hv
+
+
 def kda_inputs(B, T, H, D, shift):
     """The operator's inputs - q, k of any norm, raw gate, logit of beta - and the kernel's, which the recurrence has, too."""
     raw = [torch.randn(B, T, H, D, device=dev).bfloat16() for _ in range(4)]
@@ -320,7 +346,7 @@ def main():
     torch.manual_seed(0)
     lib, table = tilekern.Library(), []
     for what in a.what:
-        for name, errors, row, flop, bytes_ in {"gdn": gdn_rows, "mixes": mix_rows, "kda": kda_rows, "kda_backward": kda_backward_rows}[what](lib, a):
+        for name, errors, row, flop, bytes_ in {"gdn": gdn_rows, "mixes": mix_rows, "engine": engine_rows, "kda": kda_rows, "kda_backward": kda_backward_rows}[what](lib, a):
             ms = row["tilekern"][0]
             others = {n: t for n, (t, _) in row.items() if n != "tilekern" and t == t}
             best = min(others.values(), default=math.nan)

@@ -105,13 +105,23 @@ class Library:
         return run
 
     def gdn(self, q, k, v, g, beta, o, cu_seqlens=None, initial_state=None, final_state=None, options=0, split=0, a_log=None, dt_bias=None,
-            scale=0.0, v_first=False):
+            scale=0.0, v_first=False, state_indices=None, has_initial_state=None, null_slot=-1):
+        """With state_indices initial_state is the pool, [slots, ...] with any stride of slots, and final states go to the same slots."""
         p = params(GdnParams, q, v, g, beta, options=options, state_v_first=int(v_first), split=split, scale=scale, q=pointer(q), k=pointer(k), v=pointer(v), g=pointer(g),
                    beta=pointer(beta), a_log=pointer(a_log), dt_bias=pointer(dt_bias), cu_seqlens=pointer(cu_seqlens),
                    initial_state=pointer(initial_state), o=pointer(o), final_state=pointer(final_state))
         if cu_seqlens is not None:
             p.sequences, p.seqlens_dtype = len(cu_seqlens) - 1, DTYPE[cu_seqlens.dtype]
-        return self.prepare("gdn", p, (q, k, v, g, beta, o, cu_seqlens, initial_state, final_state, a_log, dt_bias))
+        for name, t in dict(q=q, k=k, v=v, g=g, beta=beta, o=o).items():
+            setattr(p, name + "_strides", Strides(*t.stride()[:3]))
+        for name, t in dict(a_log=a_log, dt_bias=dt_bias, state=initial_state).items():
+            if t is not None:
+                setattr(p, name + "_dtype", DTYPE[t.dtype])
+        if state_indices is not None:
+            p.state_indices, p.indices_dtype, p.final_state, p.null_slot = pointer(state_indices), DTYPE[state_indices.dtype], p.initial_state, null_slot
+            p.state_slots, p.state_stride, p.has_initial_state = len(initial_state), initial_state.stride(0), pointer(has_initial_state)
+            p.checkpoint_dtype = p.state_dtype
+        return self.prepare("gdn", p, (q, k, v, g, beta, o, cu_seqlens, initial_state, final_state, a_log, dt_bias, state_indices, has_initial_state))
 
     def kda(self, q, k, v, g, beta, o, cu_seqlens=None, initial_state=None, final_state=None, options=0, a_log=None, dt_bias=None, scale=0.0,
             lower_bound=-5.0):

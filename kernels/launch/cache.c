@@ -34,6 +34,7 @@ void call_free(Call *c)
 {
 	if (!c)
 		return;
+	tilert_chain_destroy(c->chain);
 	for (int i = 0; i < c->n; i++)
 		tilert_prepared_destroy(c->launch[i]);
 	free(c);

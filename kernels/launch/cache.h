@@ -10,6 +10,7 @@
 enum { MAX_LAUNCHES = 10 };
 typedef struct Call {
 	tilert_prepared *launch[MAX_LAUNCHES];
+	tilert_chain *chain; /* of them all, or NULL */
 	int n, users;
 	uint64_t hash;
 	size_t key_bytes;

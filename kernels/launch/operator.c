@@ -196,6 +196,8 @@ static tilert_status make_call(const Family *f, Operator *op, const char *who, c
 
 static tilert_status launch(const Call *c, const char *who, tilert_stream stream)
 {
+	if (c->chain)
+		return launch_passed_on(tilert_chain_launch(c->chain, stream), who);
 	for (int i = 0; i < c->n; i++) {
 		tilert_status s = tilert_prepared_launch(c->launch[i], stream);
 		if (s != TILERT_OK)
@@ -212,7 +214,18 @@ tilert_status operator_prepare(const Family *f, Operator *op, const void *given,
 	tilert_status s = take(f, op, who, given, &p);
 	if (s == TILERT_OK && !out)
 		s = launch_fail(TILERT_EINVAL, "%s: out is NULL", who);
-	return s == TILERT_OK ? make_call(f, op, who, &p, NULL, 0, call) : s;
+	Call *made;
+	if (s == TILERT_OK)
+		s = make_call(f, op, who, &p, NULL, 0, &made);
+	if (s != TILERT_OK)
+		return s;
+	if (made->n > 1)
+		s = launch_passed_on(tilert_chain_create(made->launch, (size_t)made->n, &made->chain), who);
+	if (s == TILERT_OK)
+		*call = made;
+	else
+		call_free(made);
+	return s;
 }
 
 /* All that a call depends on: the family, the parameters, and those that they point to. */

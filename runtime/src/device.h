@@ -30,6 +30,11 @@ typedef struct DeviceOps {
 	/* Builds p->maps from `specs` (one per map of the kernel) and what else the launch needs. */
 	tilert_status (*prepare)(tilert_prepared *p, const MapSpec *specs);
 	tilert_status (*launch)(const tilert_prepared *p, tilert_stream s);
+	/* Several launches as one; NULL where that gains nothing. */
+	tilert_status (*graph_make)(tilert_prepared *const *p, size_t n, void **out);
+	bool (*is_capturing)(const tilert_device *d, tilert_stream s);
+	tilert_status (*graph_launch)(const tilert_device *d, void *graph, tilert_stream s);
+	void (*graph_free)(const tilert_device *d, void *graph);
 } DeviceOps;
 
 struct tilert_device {
@@ -102,5 +107,11 @@ tilert_status rt_cuda_code_load(tilert_module *m);
 void rt_cuda_code_unload(tilert_module *m);
 tilert_status rt_cuda_prepare(tilert_prepared *p, const MapSpec *specs);
 tilert_status rt_cuda_launch(const tilert_prepared *p, tilert_stream s);
+
+/* graph_cuda.c */
+tilert_status rt_cuda_graph_make(tilert_prepared *const *p, size_t n, void **out);
+bool rt_cuda_is_capturing(const tilert_device *d, tilert_stream s);
+tilert_status rt_cuda_graph_launch(const tilert_device *d, void *graph, tilert_stream s);
+void rt_cuda_graph_free(const tilert_device *d, void *graph);
 
 #endif

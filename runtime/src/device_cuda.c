@@ -288,4 +288,8 @@ const DeviceOps rt_cuda_ops = {
 	.code_unload = rt_cuda_code_unload,
 	.prepare = rt_cuda_prepare,
 	.launch = rt_cuda_launch,
+	.graph_make = rt_cuda_graph_make,
+	.is_capturing = rt_cuda_is_capturing,
+	.graph_launch = rt_cuda_graph_launch,
+	.graph_free = rt_cuda_graph_free,
 };

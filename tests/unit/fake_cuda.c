@@ -187,11 +187,69 @@ static CUresult fake_cuStreamCreate(CUstream *out, unsigned flags)
 {
 	(void)flags;
 	*out = (CUstream)(void *)&others[0];
+	fake->streams++;
 	return in_context();
 }
 
-static CUresult fake_cuStreamDestroy(CUstream s) { (void)s; return in_context(); }
+static CUresult fake_cuStreamDestroy(CUstream s) { (void)s; fake->streams--; return in_context(); }
 static CUresult fake_cuStreamSynchronize(CUstream s) { (void)s; return not_captured(); }
+
+/* ---- captures: the launches of a stream of its own ---- */
+
+static char graphs[2]; /* a graph, and one that can be launched */
+
+static CUresult fake_cuStreamBeginCapture(CUstream s, int mode)
+{
+	if (fake->fail_capture || !s || mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+		return fake->fail_capture ? fake->fail_capture : CUDA_ERROR_INVALID_VALUE;
+	fake->recording = s;
+	return in_context();
+}
+
+static CUresult fake_cuStreamEndCapture(CUstream s, CUgraph *out)
+{
+	if (fake->recording != s)
+		return CUDA_ERROR_INVALID_VALUE;
+	fake->recording = NULL;
+	*out = (CUgraph)(void *)&graphs[0];
+	fake->graphs++;
+	return in_context();
+}
+
+static CUresult fake_cuStreamIsCapturing(CUstream s, int *out)
+{
+	*out = fake->capturing || (s && fake->recording == s);
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_cuThreadExchangeStreamCaptureMode(int *mode)
+{
+	int before = fake->thread_mode;
+	fake->thread_mode = *mode;
+	*mode = before;
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph g, unsigned long long flags)
+{
+	if (g != (CUgraph)(void *)&graphs[0] || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = (CUgraphExec)(void *)&graphs[1];
+	fake->execs++;
+	return in_context();
+}
+
+static CUresult fake_cuGraphDestroy(CUgraph g) { (void)g; fake->graphs--; return in_context(); }
+static CUresult fake_cuGraphExecDestroy(CUgraphExec g) { (void)g; fake->execs--; return in_context(); }
+
+static CUresult fake_cuGraphLaunch(CUgraphExec g, CUstream s)
+{
+	if (g != (CUgraphExec)(void *)&graphs[1])
+		return CUDA_ERROR_INVALID_VALUE;
+	fake->graph_launches++;
+	fake->stream = s;
+	return not_captured();
+}
 
 static CUresult fake_cuEventCreate(CUevent *out, unsigned flags)
 {
@@ -264,7 +322,8 @@ static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, voi
 
 	if (fake->fail_launch || !f || extra)
 		return fake->fail_launch;
-	fake->launches++;
+	fake->launches += fake->recording == NULL;
+	fake->recorded += fake->recording != NULL;
 	memcpy(fake->grid, grid, sizeof grid);
 	memcpy(fake->block, block, sizeof block);
 	fake->smem = c->sharedMemBytes;

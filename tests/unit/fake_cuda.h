@@ -9,7 +9,7 @@ enum { FAKE_DEVICES = 2, FAKE_MAX_PARAMS = 16 };
 
 typedef struct FakeCuda {
 	/* settings */
-	int fail_launch, fail_cubin, fail_ptx, fail_map; /* CUresult of these calls */
+	int fail_launch, fail_cubin, fail_ptx, fail_map, fail_capture; /* CUresult of these calls */
 	int capturing; /* a stream is: calls that a capture excludes fail */
 	/* the calling thread's contexts, innermost last */
 	void *contexts[8];
@@ -17,6 +17,8 @@ typedef struct FakeCuda {
 	/* what happened */
 	int retains, releases, loads, unloads, launches, driver_calls, allocs, frees, maps, refused;
 	int loaded_ptx;
+	void *recording; /* the stream that is captured */
+	int thread_mode, streams, graphs, execs, recorded, graph_launches;
 	int max_dynamic_smem, non_portable;
 	unsigned grid[3], block[3], smem, cluster;
 	int dependent;

@@ -314,6 +314,75 @@ static void test_empty_grid_launches_nothing(void **state)
 	close_launch(&l);
 }
 
+/* A graph, made of what would have been launched; one by one into a stream that is being captured. */
+static void test_chain(void **state)
+{
+	Launch l = set_up_launch(1000);
+	tilert_prepared *p[3];
+	tilert_chain *c;
+
+	(void)state;
+	assert_int_equal(tilert_prepare(l.k, l.args, 6, &p[0]), TILERT_OK);
+	assert_int_equal(tilert_prepare(l.k, l.args, 6, &p[2]), TILERT_OK);
+	p[1] = p[0];
+	fake->thread_mode = 1;
+	assert_int_equal(tilert_chain_create(p, 3, &c), TILERT_OK);
+	assert_int_equal(fake->recorded, 3);
+	assert_int_equal(fake->launches, 0);
+	assert_int_equal(fake->thread_mode, 1);
+	assert_int_equal(fake->streams, 0);
+	assert_int_equal(fake->graphs, 0);
+	assert_int_equal(fake->execs, 1);
+	int calls = fake->driver_calls;
+	assert_int_equal(tilert_chain_launch(c, (tilert_stream)fake), TILERT_OK);
+	assert_int_equal(tilert_chain_launch(c, NULL), TILERT_OK);
+	assert_int_equal(fake->driver_calls, calls + 2);
+	assert_int_equal(fake->graph_launches, 2);
+	fake->capturing = 1;
+	assert_int_equal(tilert_chain_launch(c, (tilert_stream)fake), TILERT_OK);
+	assert_int_equal(fake->launches, 3);
+	assert_int_equal(fake->graph_launches, 2);
+	assert_int_equal(fake->refused, 0);
+	fake->capturing = 0;
+	tilert_chain_destroy(c);
+	assert_int_equal(fake->execs, 0);
+	tilert_prepared_destroy(p[0]);
+	tilert_prepared_destroy(p[2]);
+	close_launch(&l);
+}
+
+static void test_chains_that_are_none(void **state)
+{
+	Launch l = set_up_launch(1000);
+	tilert_prepared *p[2] = { NULL };
+	tilert_chain *c = NULL;
+
+	(void)state;
+	assert_int_equal(tilert_chain_create(NULL, 0, &c), TILERT_OK);
+	assert_int_equal(tilert_chain_launch(c, NULL), TILERT_OK);
+	tilert_chain_destroy(c);
+	tilert_chain_destroy(NULL);
+	c = NULL;
+	assert_int_equal(tilert_prepare(l.k, l.args, 6, &p[0]), TILERT_OK);
+	assert_int_equal(tilert_chain_create(p, 2, &c), TILERT_EINVAL);
+	assert_non_null(strstr(tilert_last_error(), "launch 1 is NULL"));
+	assert_int_equal(tilert_chain_create(p, 1, NULL), TILERT_EINVAL);
+	assert_int_equal(tilert_chain_launch(NULL, NULL), TILERT_EINVAL);
+	fake->fail_launch = CUDA_ERROR_INVALID_VALUE;
+	assert_int_equal(tilert_chain_create(p, 1, &c), TILERT_EDEVICE);
+	assert_non_null(strstr(tilert_last_error(), "launch of 32 x 4 x 1"));
+	fake->fail_launch = 0;
+	fake->fail_capture = CUDA_ERROR_INVALID_VALUE;
+	assert_int_equal(tilert_chain_create(p, 1, &c), TILERT_EDEVICE);
+	assert_non_null(strstr(tilert_last_error(), "cuStreamBeginCapture"));
+	assert_null(c);
+	assert_int_equal(fake->streams, 0);
+	assert_int_equal(fake->graphs, 0);
+	assert_int_equal(fake->execs, 0);
+	tilert_prepared_destroy(p[0]);
+	close_launch(&l);
+}
+
 static void test_launch_on_a_capturing_stream(void **state)
 {
 	Launch l = set_up_launch(1000);
@@ -408,6 +477,8 @@ int main(void)
 		TEST(test_launch_without_attributes),
 		TEST(test_empty_grid_launches_nothing),
 		TEST(test_launch_on_a_capturing_stream),
+		TEST(test_chain),
+		TEST(test_chains_that_are_none),
 		TEST(test_errors_of_launches),
 		TEST(test_lost_context),
 		TEST(test_null_arguments),

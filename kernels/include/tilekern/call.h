@@ -7,10 +7,11 @@
  *     tilekern_OP_workspace_bytes   what a call needs
  *     tilekern_OP_forward           checks the parameters and queues the work; parameters that are equal to those of one of the
  *                                   last 256 calls of this handle are not checked again, which costs the host microseconds less
- *     tilekern_OP_prepare, _launch  the same in two steps, for calls that are repeated
+ *     tilekern_OP_prepare, _launch  the same in two steps, for calls that are repeated: the least work for the host.  Kernels of a call are a CUDA
+ *                                   graph then (tilert_chain_create has what that costs) where the stream is not being captured itself
  *
  * Conventions are those of tilert.h: functions return a tilert_status and leave `out` parameters alone where they fail; NULL is no handle
- * and TILERT_EINVAL, but _close and _call_destroy accept it.  Nothing here allocates device memory or waits for the GPU; work is
+ * and TILERT_EINVAL, but _close and _call_destroy accept it.  Nothing here allocates device memory - but _prepare, .1 MB in the driver - or waits for the GPU; work is
  * queued on the stream given.  Every function may be called from several threads with the same handle, which is closed when nobody uses it
  * any more; the device must outlive it.
  *

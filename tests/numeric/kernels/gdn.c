@@ -1106,7 +1106,8 @@ static GdnRow random_row(Random *r, int *lengths)
 	/* Not about accuracy: few channels and positive keys cost some. */
 	row.overall = row.in.fp16 ? 0.006 : 0.03;
 	row.chunk = 1; /* where all has decayed fp16 is subnormal */
-	row.least = row.in.fp16 ? 0x1p-20 : 0; /* e u, which is added to the state, is fp16 then: 64 errors of up to 2^-25, times k */
+	/* With fp16 inputs e u, which is added to the state, is fp16: 64 errors of up to 2^-25, times k.  A state of fp16 has one. */
+	row.least = row.in.fp16 ? 0x1p-20 : row.state_f16 ? 0x1p-25 : 0;
 	return row;
 }
 
