@@ -214,7 +214,7 @@ tilert_status operator_prepare(const Family *f, Operator *op, const void *given,
 	tilert_status s = take(f, op, who, given, &p);
 	if (s == TILERT_OK && !out)
 		s = launch_fail(TILERT_EINVAL, "%s: out is NULL", who);
-	Call *made;
+	Call *made = NULL;
 	if (s == TILERT_OK)
 		s = make_call(f, op, who, &p, NULL, 0, &made);
 	if (s != TILERT_OK)
