@@ -1,5 +1,5 @@
-/* backward.c - what the GDN backward has of its own: which calls are served, and the kernels that make one.  The forward's chunk and scan leave records,
- * the states of chunks and u in the workspace; backward_scan carries the state's gradient from the last chunk to the first, backward_grads makes the
+/* backward.c - what the GDN backward has of its own: which calls are served, and the kernels that make one.  The forward's chunk makes records and
+ * backward_states the states of chunks and u, unless the forward has saved them; backward_scan carries the state's gradient from the last chunk to the first, backward_grads makes the
  * gradients of each chunk; the others add up and clear. */
 #include <stddef.h>
 
@@ -33,7 +33,7 @@ static size_t place(size_t *at, int64_t bytes)
 /* The forward left what the backward needs of it. */
 static bool saved(const tilekern_gdn_params *f) { return f->states && f->u && f->records; }
 
-/* The forward as it is scanned again: it saves u, and its output goes where dv comes later. */
+/* The forward of which chunk, backward_states and backward_scan have plan and arguments: it saves u, and its output is where dv comes. */
 static tilekern_gdn_params again(const Params *p, const tilekern_gdn_params *f, const Plan *l)
 {
 	tilekern_gdn_params c = *f;
@@ -267,16 +267,13 @@ static tilert_status queue_states(Queue *q, const Params *p, const tilekern_gdn_
 	return states_only(q, &s);
 }
 
-/* The forward again: records, the states that enter the chunks, u. */
-static tilert_status queue_again(Queue *q, bool saved, const tilekern_gdn_params *c, const GdnPlan *l, const Args *a)
+/* The forward again: records, the states that enter the chunks, u.  Where these are saved only `fade` may be needed of it, for units. */
+static tilert_status queue_again(Queue *q, const tilekern_gdn_params *f, const GdnPlan *l, int type, const Args *a)
 {
-	const int type = c->dtype == TILERT_F16 ? f16 : bf16;
-	if (saved && l->part == 0)
-		return TILERT_OK;
-	if (!saved && l->part > 0) /* sequences are cut */
-		return gdn_queue_scan(q, c, l, a);
-	tilert_status s = queue_kernel(q, (int[AXES]){ chunk, type, (int)gdn_key_tile(c), any }, a); /* if saved, for `fade` */
-	return s == TILERT_OK && !saved ? queue_kernel(q, (int[AXES]){ backward_states, type, TILE, any }, a) : s;
+	tilert_status s = TILERT_OK;
+	if (!saved(f) || l->part > 0)
+		s = queue_kernel(q, (int[AXES]){ chunk, type, (int)gdn_key_tile(f), any }, a);
+	return s == TILERT_OK && !saved(f) ? queue_kernel(q, (int[AXES]){ backward_states, type, TILE, any }, a) : s;
 }
 
 static tilert_status queue_all(Queue *q, const Params *p, const tilekern_gdn_params *f)
@@ -289,7 +286,7 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_gdn_par
 		c.records = f->records;
 	Args a = gdn_arguments(&c, &scanned, 0);
 	add_arguments(&a, p, f, &c, &l);
-	tilert_status s = queue_again(q, saved(f), &c, &scanned, &a);
+	tilert_status s = queue_again(q, f, &scanned, type, &a);
 	if (s == TILERT_OK)
 		s = queue_kernel(q, (int[AXES]){ backward_scan, type, TILE, any }, &a);
 	if (s == TILERT_OK && (p->dq || p->dk || p->dg || p->dbeta || p->da_log || p->ddt_bias))

@@ -190,7 +190,7 @@ static tilert_status queue_single(Queue *q, const tilekern_gdn_params *p, const 
 	return s == TILERT_OK ? queue_kernel(q, (int[AXES]){ forward, p->dtype == TILERT_F16 ? f16 : bf16, 128, form }, a) : s;
 }
 
-tilert_status gdn_queue_scan(Queue *q, const tilekern_gdn_params *p, const GdnPlan *l, const Args *a)
+static tilert_status queue_scan(Queue *q, const tilekern_gdn_params *p, const GdnPlan *l, const Args *a)
 {
 	const int type = p->dtype == TILERT_F16 ? f16 : bf16, keys = (int)gdn_key_tile(p);
 	const int form = keys > 128 ? v64 : gdn_saves(p) ? save : p->checkpoint_state ? stops : l->narrow ? v64 : v128;
@@ -215,7 +215,7 @@ static tilert_status queue(Queue *q, const void *params, int sm_count)
 	if (l.single)
 		return queue_single(q, p, &a);
 	tilert_status s = hold ? states_hold(q, &st, hold) : TILERT_OK;
-	return s == TILERT_OK ? gdn_queue_scan(q, p, &l, &a) : s;
+	return s == TILERT_OK ? queue_scan(q, p, &l, &a) : s;
 }
 
 static void init(void *p) { tilekern_gdn_params_init(p); }

@@ -19,7 +19,5 @@ enum { Q, K, V, O, G, BETA, U, GDN_ROWS };
 void gdn_rows(const tilekern_gdn_params *p, Rows r[GDN_ROWS]);
 /* hold: 0, or where the initial states are for this call. */
 Args gdn_arguments(const tilekern_gdn_params *p, const GdnPlan *l, tilert_ptr hold);
-/* The records and the scan, with what is in the arguments. */
-tilert_status gdn_queue_scan(Queue *q, const tilekern_gdn_params *p, const GdnPlan *l, const Args *a);
 
 #endif
