@@ -1,13 +1,12 @@
-/* backward.c - what the KDA backward has of its own: which calls are served, and the kernels that make one.  backward_states scans the forward again
- * for what backward_scan, which carries the state's gradient from the last token to the first, and backward_grads, per chunk, need of it;
- * the others add up and clear. */
+/* backward.c - what the KDA backward has of its own: which calls are served, and the kernels that make one.  The forward may have left what is needed of it, or
+ * scans again; backward_scan carries the state's gradient from the last token to the first, backward_grads makes gradients per chunk; the others add up and clear. */
 #include <math.h>
 #include <stddef.h>
 
 #include "../launch/error.h"
 #include "kda.h"
 
-enum { TILE = 128 /* channels of a state in memory */, RECORD = 4480 /* saved.tile */, ALIGN = 256 };
+enum { TILE = 128 /* channels of a state in memory */, ALIGN = KDA_ALIGN };
 
 typedef tilekern_kda_backward_params Params;
 
@@ -22,38 +21,41 @@ static tilert_status take(const char *who, const Params *p, tilekern_kda_params 
 /* ---- Workspace -------------------------------------------------------------------------------------------------- */
 
 /* Where the parts of a call's workspace are, and its size. */
-typedef struct Plan { size_t records, states, gradients, u, dv, sums, dq, dk, bytes; } Plan;
+typedef struct Plan { size_t saved, back, gradients, dv, sums, dq, dk, bytes; KdaPlan shares; } Plan;
 
-static size_t place(size_t *at, int64_t bytes)
+/* The forward's parameters without what it writes but for `saved` (kda_size): of the scan that makes it again. */
+static tilekern_kda_params again(const tilekern_kda_params *f)
 {
-	size_t here = *at;
-	*at += ((size_t)bytes + ALIGN - 1) / ALIGN * ALIGN;
-	return here;
+	tilekern_kda_params c = *f;
+	c.final_state = c.output_indices = c.checkpoint_state = c.checkpoint_offsets = c.checkpoint_starts = c.checkpoint_indices = c.workspace = 0;
+	c.checkpoint_every = 0;
+	c.saved = 1;
+	return c;
 }
 
-static Plan plan(const Params *p, const tilekern_kda_params *f)
+static Plan plan(const Params *p, const tilekern_kda_params *f, int sm_count)
 {
 	const int64_t chunks = sequences_slots(SEQUENCES_OF(f)) * f->value_heads, rows = f->batch * f->tokens * f->value_heads;
 	const int64_t keys = f->value_heads > f->qk_heads ? rows * f->key_dim * 2 : 0; /* of each value head */
+	const tilekern_kda_params scan = again(f);
 	Plan l = { 0 };
 	if (f->tokens == 0)
 		return l;
-	l.records = place(&l.bytes, chunks * 2 * RECORD);
-	l.states = place(&l.bytes, chunks * TILE * TILE * 2);
-	l.gradients = place(&l.bytes, chunks * TILE * TILE * 2);
-	l.u = place(&l.bytes, rows * f->value_dim * 2);
-	l.dv = place(&l.bytes, p->dv ? 0 : rows * f->value_dim * 2);
-	l.sums = place(&l.bytes, p->da_log || p->ddt_bias ? chunks * 2 * TILE * 4 : 0);
-	l.dq = place(&l.bytes, p->dq ? keys : 0);
-	l.dk = place(&l.bytes, p->dk ? keys : 0);
+	l.shares = kda_plan(&scan, sm_count);
+	l.back = kda_place(&l.bytes, (int64_t)l.shares.bytes);
+	l.saved = kda_place(&l.bytes, f->saved ? 0 : (int64_t)kda_saved(f).bytes);
+	l.gradients = kda_place(&l.bytes, chunks * kda_columns(f) * TILE * 2);
+	l.dv = kda_place(&l.bytes, p->dv ? 0 : rows * f->value_dim * 2);
+	l.sums = kda_place(&l.bytes, p->da_log || p->ddt_bias ? chunks * 2 * TILE * 4 : 0);
+	l.dq = kda_place(&l.bytes, p->dq ? keys : 0);
+	l.dk = kda_place(&l.bytes, p->dk ? keys : 0);
 	return l;
 }
 
 static size_t workspace(const void *p, int sm_count)
 {
 	tilekern_kda_params f;
-	(void)sm_count;
-	return take("", p, &f) == TILERT_OK ? plan(p, &f).bytes : 0;
+	return take("", p, &f) == TILERT_OK ? plan(p, &f, sm_count).bytes : 0;
 }
 
 /* ---- Checks --------------------------------------------------------------------------------------------------- */
@@ -90,27 +92,17 @@ static void list_rows(const Params *p, const tilekern_kda_params *f, Rows r[ROWS
 	r[DBETA] = (Rows){ "dbeta", p->dbeta, f->beta_dtype, b, t, hv, 1, p->dbeta_strides, 1, true };
 }
 
-static int64_t state_bytes(const tilekern_kda_params *f)
-{
-	return sequences_count(SEQUENCES_OF(f)) * f->value_heads * f->key_dim * f->value_dim * (int64_t)sizeof(float);
-}
-
 /* What the forward may serve and the backward does not. */
 static tilert_status check_served(const char *who, const Params *p, const tilekern_kda_params *f)
 {
-	const bool raw_gate = (f->options & TILEKERN_RAW_GATE) != 0;
 	const CheckDtype dtypes[] = {
 		{ "gate_dtype", f->gate_dtype, 2, { TILERT_F32, f->dtype } },
 		{ "a_log_dtype", f->a_log_dtype, 1, { TILERT_F32 } }, { "dt_bias_dtype", f->dt_bias_dtype, 1, { TILERT_F32 } },
-		{ "state_dtype", f->state_dtype, 2, { TILERT_F32, TILERT_BF16 } },
 	};
-	const struct { const char *name; bool given, served; } fields[] = {
-		{ "state_indices", f->state_indices != 0, false }, { "has_initial_state", f->has_initial_state != 0, false },
-		{ "state_stride", f->state_stride != 0, false }, { "da_log", p->da_log != 0, raw_gate }, { "ddt_bias", p->ddt_bias != 0, raw_gate },
-	};
+	const struct { const char *name; bool given; } fields[] = { { "da_log", p->da_log != 0 }, { "ddt_bias", p->ddt_bias != 0 } };
 	tilert_status s = check_dtypes(who, dtypes, sizeof dtypes / sizeof dtypes[0]);
 	for (size_t i = 0; s == TILERT_OK && i < sizeof fields / sizeof fields[0]; i++) {
-		if (fields[i].given && !fields[i].served)
+		if (fields[i].given && (f->options & TILEKERN_RAW_GATE) == 0)
 			s = launch_fail(TILERT_EINVAL, "%s: %s is given, which the backward does not serve with options 0x%x", who, fields[i].name, f->options);
 	}
 	return s;
@@ -132,12 +124,14 @@ static tilert_status check_regions(const char *who, const Params *p, const tilek
 {
 	enum { OWN = 9, INPUTS = KDA_ROWS };
 	Rows given[KDA_ROWS], rows[ROWS];
-	const int64_t heads = f->value_heads * 4, states = state_bytes(f);
-	Region r[OWN + INPUTS + ROWS] = {
+	const int64_t heads = f->value_heads * 4, ends = sequences_count(SEQUENCES_OF(f)) * f->value_heads * f->key_dim * f->value_dim * (int64_t)sizeof(float);
+	const tilekern_kda_params scan = again(f);
+	const States st = STATES_OF(&scan);
+	Region r[OWN + INPUTS + ROWS + STATES_REGIONS] = {
 		{ "workspace", p->workspace, f->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true }, { "a_log", f->a_log, heads, 0, 0, false },
 		{ "dt_bias", f->dt_bias, heads * f->key_dim, 0, 0, false }, sequences_region(SEQUENCES_OF(f)),
-		{ "initial_state", f->initial_state, f->state_dtype == TILERT_F32 ? states : states / 2, 0, 0, false },
-		{ "dfinal_state", p->dfinal_state, states, 0, 0, false }, { "dinitial_state", p->dinitial_state, states, 0, 0, true },
+		{ "saved", f->saved, f->tokens > 0 ? (int64_t)f->saved_bytes : 0, 0, 0, false },
+		{ "dfinal_state", p->dfinal_state, ends, 0, 0, false }, { "dinitial_state", p->dinitial_state, ends, 0, 0, true },
 		{ "da_log", p->da_log, heads, 0, 0, true }, { "ddt_bias", p->ddt_bias, heads * f->key_dim, 0, 0, true },
 	};
 	kda_rows(f, given);
@@ -147,16 +141,17 @@ static tilert_status check_regions(const char *who, const Params *p, const tilek
 		r[OWN + i] = rows_region(&given[i]);
 	for (int i = 0; i < ROWS; i++)
 		r[OWN + INPUTS + i] = rows_region(&rows[i]);
+	states_regions(&st, r + OWN + INPUTS + ROWS);
 	return check_apart(who, r, sizeof r / sizeof r[0]);
 }
 
 /* The forward's parameters as it would check them, with dout in the place of o. */
 static tilekern_kda_params checkable(const Params *p, const tilekern_kda_params *f)
 {
-	tilekern_kda_params c = *f;
+	tilekern_kda_params c = again(f);
 	c.o = p->dout;
 	c.o_strides = p->dout_strides;
-	c.final_state = c.workspace = 0;
+	c.saved = f->saved;
 	c.workspace_bytes = 0;
 	c.split = TILEKERN_SPLIT_OFF; /* which needs none */
 	return c;
@@ -191,27 +186,22 @@ static tilert_status check(const char *who, const void *params)
 static void add_arguments(Args *a, const Params *p, const tilekern_kda_params *f, const Plan *l)
 {
 	const int64_t n = sequences_slots(SEQUENCES_OF(f)), hv = f->value_heads, kv = f->key_dim * f->value_dim;
-	const int64_t states[] = { n, hv, TILE, TILE }, records[] = { n, hv, 2, RECORD }, sums[] = { n, hv, 2, TILE }, heads[] = { hv, f->key_dim };
+	const int64_t states[] = { n, hv, kda_columns(f), TILE }, sums[] = { n, hv, 2, TILE }, heads[] = { hv, f->key_dim };
 	const int64_t ends[] = { sequences_count(SEQUENCES_OF(f)), hv, f->key_dim, f->value_dim };
 	const int64_t strides[] = { hv * kv, kv, f->state_v_first ? 1 : f->value_dim, f->state_v_first ? f->key_dim : 1 };
 	const tilert_ptr w = p->workspace;
-	Rows r[ROWS], u;
+	Rows r[ROWS];
 	list_rows(p, f, r);
-	u = r[DV];
-	u.given = (tilekern_strides){ 0, 0, 0 };
-	u.p = w + l->u;
-	u.dtype = TILERT_BF16;
 	if (!p->dv) {
 		r[DV].p = w + l->dv;
-		r[DV].given = u.given;
+		r[DV].given = (tilekern_strides){ 0, 0, 0 };
 	}
+	kda_share_arguments(a, &l->shares, w + l->back);
+	kda_saved_arguments(a, f, f->saved ? f->saved : w + l->saved);
 	args_rows(a, &r[DOUT], "dout", "r0");
 	args_rows(a, &r[DV], "dv", "w0");
 	args_rows(a, &r[DG], "dg", "z0");
 	args_rows(a, &r[DBETA], ARGS_TYPED(f->beta_dtype, "dbeta"), "e0");
-	args_rows(a, &u, "u", NULL);
-	args_tensor(a, "rec", w + l->records, TILERT_U8, 4, records, NULL);
-	args_tensor(a, "states", w + l->states, TILERT_BF16, 4, states, NULL);
 	args_tensor(a, "dstates", w + l->gradients, TILERT_BF16, 4, states, NULL);
 	args_tensor(a, "dht", p->dfinal_state, TILERT_F32, 4, ends, strides);
 	args_integer(a, "d0", strides[0]);
@@ -260,9 +250,10 @@ static tilert_status queue_states(Queue *q, const Params *p, const tilekern_kda_
 	return states_only(q, &s);
 }
 
-static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_params *f)
+static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_params *f, int sm_count)
 {
-	const Plan l = plan(p, f);
+	const Plan l = plan(p, f, sm_count);
+	const tilekern_kda_params scan = again(f);
 	const bool each = f->value_heads > f->qk_heads, packed = f->cu_seqlens != 0, raw_gate = (f->options & TILEKERN_RAW_GATE) != 0;
 	const int type = f->dtype == TILERT_F16 ? f16 : bf16, gate = f->gate_dtype == TILERT_F32 ? f32 : same;
 	const int form = !raw_gate ? gate : gate == f32 ? raw_f32 : raw;
@@ -272,7 +263,8 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_par
 	last = a;
 	add_keys(&a, p, f, &l, each);
 	add_keys(&last, p, f, &l, false);
-	tilert_status s = queue_kernel(q, (int[AXES]){ backward_states, type, KDA_MAX_KEYS, gate }, &a);
+	tilert_status s = f->saved ? kda_queue_fades(q, &scan, &l.shares, p->workspace + l.back)
+		: kda_queue_saved(q, &scan, &l.shares, p->workspace + l.back, p->workspace + l.saved);
 	if (s == TILERT_OK)
 		s = queue_kernel(q, (int[AXES]){ backward_scan, type, KDA_MAX_KEYS, gate }, &a);
 	if (s == TILERT_OK && (p->dq || p->dk || p->dg || p->dbeta || p->da_log || p->ddt_bias))
@@ -291,10 +283,9 @@ static tilert_status queue(Queue *q, const void *params, int sm_count)
 	const Params *p = params;
 	tilekern_kda_params f;
 	tilert_status s = take(q->who, p, &f);
-	(void)sm_count;
 	if (s != TILERT_OK)
 		return s;
-	return f.tokens == 0 ? queue_states(q, p, &f) : queue_all(q, p, &f);
+	return f.tokens == 0 ? queue_states(q, p, &f) : queue_all(q, p, &f, sm_count);
 }
 
 static void init(void *p) { tilekern_kda_backward_params_init(p); }

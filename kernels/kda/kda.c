@@ -72,13 +72,14 @@ static void list_rows(const tilekern_kda_params *p, Rows r[ROWS])
 /* Loads run ahead of stores: what is written overlaps nothing. */
 static tilert_status check_regions(const char *who, const tilekern_kda_params *p)
 {
-	enum { OWN = 4 };
+	enum { OWN = 5 };
 	Rows rows[ROWS];
 	const States st = states(p);
 	const int64_t hv = p->value_heads;
 	Region r[OWN + ROWS + STATES_REGIONS] = {
 		{ "workspace", p->workspace, p->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true }, { "a_log", p->a_log, hv * (int64_t)tilert_dtype_size(p->a_log_dtype), 0, 0, false },
 		{ "dt_bias", p->dt_bias, hv * p->key_dim * (int64_t)tilert_dtype_size(p->dt_bias_dtype), 0, 0, false }, sequences_region(SEQUENCES_OF(p)),
+		{ "saved", p->saved, p->tokens > 0 ? (int64_t)p->saved_bytes : 0, 0, 0, true },
 	};
 	list_rows(p, rows);
 	for (int i = 0; i < ROWS; i++)
@@ -94,9 +95,17 @@ static tilert_status check_addresses(const char *who, const tilekern_kda_params 
 		{ "q", p->q, 16, tokens }, { "k", p->k, 16, tokens }, { "v", p->v, 16, tokens }, { "g", p->g, 16, tokens },
 		{ "beta", p->beta, (unsigned)tilert_dtype_size(p->beta_dtype), tokens }, { "o", p->o, 16, tokens },
 		{ "a_log", p->a_log, (unsigned)tilert_dtype_size(p->a_log_dtype), false }, { "dt_bias", p->dt_bias, (unsigned)tilert_dtype_size(p->dt_bias_dtype), false },
-		{ "workspace", p->workspace, 256, tokens && p->split == TILEKERN_SPLIT_AUTO }, sequences_pointer(SEQUENCES_OF(p)),
+		{ "workspace", p->workspace, 256, tokens && p->split == TILEKERN_SPLIT_AUTO }, { "saved", p->saved, KDA_ALIGN, false }, sequences_pointer(SEQUENCES_OF(p)),
 	};
 	return check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
+}
+
+static tilert_status check_saved(const char *who, const tilekern_kda_params *p)
+{
+	const size_t needed = p->saved ? kda_saved(p).bytes : 0;
+	if (p->saved_bytes < needed)
+		return launch_fail(TILERT_EINVAL, "%s: saved_bytes is %zu, but %zu are needed", who, p->saved_bytes, needed);
+	return p->saved ? check_dtypes(who, &(CheckDtype){ "gate_dtype (with saved)", p->gate_dtype, 2, { TILERT_F32, p->dtype } }, 1) : TILERT_OK;
 }
 
 /* Everything but what tilert_prepare checks. */
@@ -119,7 +128,9 @@ static tilert_status check(const char *who, const void *params)
 		s = check_bound(who, p);
 	if (s != TILERT_OK || idle(p))
 		return s;
-	s = check_addresses(who, p);
+	s = check_saved(who, p);
+	if (s == TILERT_OK)
+		s = check_addresses(who, p);
 	if (s == TILERT_OK)
 		s = states_check(who, &st);
 	if (s == TILERT_OK)
@@ -161,22 +172,43 @@ static tilert_status queue_fade(Queue *q, const tilekern_kda_params *p, const Ar
 	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_size(p), fade_bf16 + type(p->gate_dtype) - bf16 }, &a);
 }
 
+void kda_share_arguments(Args *a, const KdaPlan *l, tilert_ptr back)
+{
+	args_tensor(a, "back", l->levels > 0 ? back : 0, TILERT_I32, 1, (const int64_t[]){ l->ctas }, NULL);
+	args_dim(a, "CTAS", l->ctas);
+	args_integer(a, "ctas", l->ctas);
+}
+
+tilert_status kda_queue_fades(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back)
+{
+	Args a = all_arguments(p);
+	kda_share_arguments(&a, l, back);
+	tilert_status s = TILERT_OK;
+	for (int i = 0; i < l->levels && s == TILERT_OK; i++)
+		s = queue_fade(q, p, &a, l->warm[i], i > 0);
+	return s;
+}
+
+/* form: of the forward's variants. */
+static tilert_status queue_shares(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back, tilert_ptr saved, int form)
+{
+	Args a = all_arguments(p);
+	kda_share_arguments(&a, l, back);
+	if (saved)
+		kda_saved_arguments(&a, p, saved);
+	tilert_status s = kda_queue_fades(q, p, l, back);
+	return s == TILERT_OK ? queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_size(p), form }, &a) : s;
+}
+
 static tilert_status queue(Queue *q, const void *params, int sm_count)
 {
 	const tilekern_kda_params *p = params;
+	const KdaPlan l = kda_plan(p, sm_count);
 	if (p->tokens == 0) {
 		const States st = states(p);
 		return states_only(q, &st);
 	}
-	const KdaPlan l = kda_plan(p, sm_count);
-	Args a = all_arguments(p);
-	args_tensor(&a, "back", l.levels > 0 ? p->workspace : 0, TILERT_I32, 1, (const int64_t[]){ l.ctas }, NULL);
-	args_dim(&a, "CTAS", l.ctas);
-	args_integer(&a, "ctas", l.ctas);
-	tilert_status s = TILERT_OK;
-	for (int i = 0; i < l.levels && s == TILERT_OK; i++)
-		s = queue_fade(q, p, &a, l.warm[i], i > 0);
-	return s == TILERT_OK ? queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_size(p), type(p->gate_dtype) }, &a) : s;
+	return queue_shares(q, p, &l, p->workspace, p->saved, !p->saved ? type(p->gate_dtype) : p->gate_dtype == TILERT_F32 ? save_f32 : save_same);
 }
 
 static void init(void *p) { tilekern_kda_params_init(p); }
@@ -195,3 +227,54 @@ OPERATOR_FUNCTIONS(kda, &family);
 const Family *const kda_family = &family;
 void kda_rows(const tilekern_kda_params *p, Rows r[KDA_ROWS]) { list_rows(p, r); }
 Args kda_arguments(const tilekern_kda_params *p) { return all_arguments(p); }
+
+enum { TILE = 128 /* channels, and columns of V at a time, of saved states */, RECORD = 4480 /* saved.tile */ };
+
+int64_t kda_columns(const tilekern_kda_params *p) { return (p->value_dim + TILE - 1) / TILE * TILE; }
+
+size_t kda_place(size_t *at, int64_t bytes)
+{
+	size_t here = *at;
+	*at += ((size_t)bytes + KDA_ALIGN - 1) / KDA_ALIGN * KDA_ALIGN;
+	return here;
+}
+
+KdaSaved kda_saved(const tilekern_kda_params *p)
+{
+	const int64_t chunks = sequences_slots(SEQUENCES_OF(p)) * p->value_heads;
+	KdaSaved l = { 0 };
+	if (p->tokens == 0)
+		return l;
+	l.records = kda_place(&l.bytes, chunks * 2 * RECORD);
+	l.states = kda_place(&l.bytes, chunks * kda_columns(p) * TILE * 2);
+	l.u = kda_place(&l.bytes, p->batch * p->tokens * p->value_heads * p->value_dim * 2);
+	return l;
+}
+
+void kda_saved_arguments(Args *a, const tilekern_kda_params *p, tilert_ptr saved)
+{
+	const KdaSaved l = kda_saved(p);
+	const int64_t n = sequences_slots(SEQUENCES_OF(p)), hv = p->value_heads;
+	const int64_t records[] = { n, hv, 2, RECORD }, states[] = { n, hv, kda_columns(p), TILE }, u[] = { p->batch, p->tokens, hv, p->value_dim };
+	args_tensor(a, "rec", saved + l.records, TILERT_U8, 4, records, NULL);
+	args_tensor(a, "states", saved + l.states, TILERT_BF16, 4, states, NULL);
+	args_tensor(a, "u", saved + l.u, TILERT_BF16, 4, u, NULL);
+	args_dim(a, "VP", kda_columns(p));
+}
+
+tilert_status kda_queue_saved(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back, tilert_ptr saved)
+{
+	return queue_shares(q, p, l, back, saved, p->gate_dtype == TILERT_F32 ? only_f32 : only_same);
+}
+
+tilert_status tilekern_kda_saved_bytes(tilekern_kda *kda, const tilekern_kda_params *p, size_t *out)
+{
+	static const char who[] = "tilekern_kda_saved_bytes";
+	tilekern_kda_params f;
+	if (!kda || !out)
+		return launch_fail(TILERT_EINVAL, "%s: %s is NULL", who, kda ? "out" : "tilekern_kda");
+	tilert_status s = operator_take(&family, who, p, &f);
+	if (s == TILERT_OK)
+		*out = kda_saved(&f).bytes;
+	return s;
+}

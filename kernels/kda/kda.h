@@ -6,11 +6,12 @@
 
 #include "../launch/sequences.h"
 #include "../launch/states.h"
+#include "plan.h"
 
 /* Axes of variants.def. */
-enum { forward, backward_states, backward_scan, backward_grads, backward_sums, backward_heads, backward_clear, backward_beta };
+enum { forward, backward_scan, backward_grads, backward_sums, backward_heads, backward_clear, backward_beta };
 enum { none, bf16, f16, f32 };
-enum { any = none, same = f32 + 1, raw, raw_f32, fade_bf16, fade_f16, fade_f32 };
+enum { any = none, same = f32 + 1, raw, raw_f32, fade_bf16, fade_f16, fade_f32, save_same, save_f32, only_same, only_f32 };
 enum { KDA_MAX_KEYS = 128 };
 
 extern const Family *const kda_family;
@@ -18,5 +19,18 @@ extern const Family *const kda_family;
 enum { Q, K, V, O, G, BETA, KDA_ROWS };
 void kda_rows(const tilekern_kda_params *p, Rows r[KDA_ROWS]);
 Args kda_arguments(const tilekern_kda_params *p);
+
+/* What the backward needs of the forward (saved.tile): where its parts are, and its size. */
+typedef struct KdaSaved { size_t records, states, u, bytes; } KdaSaved;
+enum { KDA_ALIGN = 256 };
+size_t kda_place(size_t *at, int64_t bytes); /* the next part, at a multiple of KDA_ALIGN */
+KdaSaved kda_saved(const tilekern_kda_params *p);
+void kda_saved_arguments(Args *a, const tilekern_kda_params *p, tilert_ptr saved);
+int64_t kda_columns(const tilekern_kda_params *p); /* of V, of a saved state */
+/* Where shares of the call begin (walk.tile): arguments, and the kernels that find out.  back: plan.h's workspace. */
+void kda_share_arguments(Args *a, const KdaPlan *l, tilert_ptr back);
+tilert_status kda_queue_fades(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back);
+/* The forward without o: `saved` alone; those kernels first. */
+tilert_status kda_queue_saved(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back, tilert_ptr saved);
 
 #endif

@@ -89,6 +89,10 @@ typedef struct tilekern_kda_params {
 	size_t workspace_bytes;
 
 	float lower_bound;                   /**< with BOUNDED_GATE: the least log decay, in [-5, 0) */
+
+	tilert_ptr saved;                    /**< optional, written: what the backward of this call then need not compute again; at a multiple of 256.
+	                                      *   Gates must have the type of q, k, v or be f32 */
+	size_t saved_bytes;                  /**< tilekern_kda_saved_bytes */
 } tilekern_kda_params;
 
 /** Defaults: contiguous bf16 tensors of 128 channels, f32 gates and states, no options, a lower bound of -5; addresses 0. */
@@ -116,6 +120,9 @@ TILERT_API void tilekern_kda_close(tilekern_kda *kda);
  *  for the most of each serves all calls.  @return TILERT_EINVAL for extents that are not served. */
 TILERT_API tilert_status tilekern_kda_workspace_bytes(tilekern_kda *kda, const tilekern_kda_params *p, size_t *out);
 
+/** Bytes of `saved` that a call with these extents needs.  @return TILERT_EINVAL for extents that are not served. */
+TILERT_API tilert_status tilekern_kda_saved_bytes(tilekern_kda *kda, const tilekern_kda_params *p, size_t *out);
+
 /** Queues the forward pass.  @return TILERT_EINVAL when an argument is wrong (nothing is queued then); TILERT_ENOMEM, TILERT_EARCH, TILERT_EDEVICE
  *  from the runtime below. */
 TILERT_API tilert_status tilekern_kda_forward(tilekern_kda *kda, const tilekern_kda_params *p, tilert_stream s);
@@ -131,21 +138,21 @@ TILERT_API tilert_status tilekern_kda_launch(tilekern_kda_call *c, tilert_stream
 TILERT_API void tilekern_kda_call_destroy(tilekern_kda_call *c);
 
 /**
- * The backward: gradients of <o, dout> + <final_state, dfinal_state>.  What is wanted has an address; what is not is not computed.  The forward is
- * scanned again for what is needed of it: nothing but its inputs is kept.  Every gradient has the same bits in every run.
+ * The backward: gradients of <o, dout> + <final_state, dfinal_state>.  What is wanted has an address; what is not is not computed.  What it needs of
+ * the forward is in forward->saved, where that call left it, or, where that is 0, made again from the inputs.  Every gradient has the same bits in every run.
  *
- * Gates have the type of q, k, v or are f32; a_log and dt_bias are f32; value_dim up to 128; decays of at least e^-5.06 a token (lower ones are read as that).  Rows of gradients
- * behind the last offset of cu_seqlens are written as 0.  kernels/kda/README.md has the errors.
+ * Gates have the type of q, k, v or are f32; a_log and dt_bias are f32; value_dim up to 128.  Rows of gradients behind the last offset of cu_seqlens are written
+ * as 0.  kernels/kda/README.md has the errors.
  */
 typedef struct tilekern_kda_backward_params {
 	size_t size;                       /**< of this struct; set by tilekern_kda_backward_params_init */
-	/** The forward's: extents, dtypes, options, inputs and initial_state; o, final_state and workspace are not looked at. */
+	/** The forward's: extents, dtypes, options, inputs, initial states, `saved`; what else it writes and its workspace are not looked at. */
 	const tilekern_kda_params *forward;
 	tilert_ptr dout;                   /**< as o */
-	tilert_ptr dfinal_state;           /**< f32, as final_state; 0: zeros */
+	tilert_ptr dfinal_state;           /**< f32 [sequences][value_heads] states, contiguous, V first as the forward's; 0: zeros */
 	tilert_ptr dq, dk, dv, dg, dbeta;  /**< as q, k, v, g, beta, of their dtypes, written; 0: not wanted */
 	tilert_ptr da_log, ddt_bias;       /**< f32, as a_log and dt_bias, with RAW_GATE, written; 0: not wanted */
-	tilert_ptr dinitial_state;         /**< f32, as initial_state, written; 0: not wanted */
+	tilert_ptr dinitial_state;         /**< as dfinal_state, written; 0: not wanted */
 	tilekern_strides dout_strides, dq_strides, dk_strides, dv_strides, dg_strides, dbeta_strides; /**< all but dbeta: multiples of 16 bytes */
 	tilert_ptr workspace;              /**< at a multiple of 256; in use until the work queued has finished */
 	size_t workspace_bytes;

@@ -20,7 +20,7 @@ typedef struct Backward {
 	KdaRun *r;
 	tilekern_kda_backward_params p;
 	KdaTensor dout, token[TOKENS];
-	Buffer dht, other[ALL], workspace;
+	Buffer dht, other[ALL], workspace, saved;
 	double *dstate;            /* [sequences][heads][K][V] */
 } Backward;
 
@@ -124,6 +124,7 @@ static void release(Backward *b)
 	buffer_free(b->dout.buffer);
 	buffer_free(b->dht);
 	buffer_free(b->workspace);
+	buffer_free(b->saved);
 	free(b->dout.value);
 	free(b->dstate);
 	kda_run_free(b->r);
@@ -269,6 +270,30 @@ static void run_same_bits(const void *row)
 	release(&b);
 }
 
+/* What the forward left gives the same bits as scanning it again. */
+static void run_saved(const void *row)
+{
+	Backward b = make(row, 1);
+	float *want[ALL];
+	run(&b);
+	take_all(&b, want);
+	poison(&b);
+	KDA_OK(tilekern_kda_saved_bytes(b.r->kda, &b.r->p, &b.r->p.saved_bytes));
+	b.saved = buffer_poisoned(b.r->p.saved_bytes);
+	b.r->p.saved = b.saved.p;
+	kda_run_forward(b.r);
+	kda_run_check(b.r);
+	free(buffer_take(b.saved));
+	make_workspace(&b);
+	run(&b);
+	for (int i = 0; i < ALL; i++) {
+		if (has(&b, i))
+			expect_same(&b, i, want[i]);
+		free(want[i]);
+	}
+	check_gradients(&b);
+}
+
 /* ---- refusals ---- */
 
 static void expect_refused(const Backward *b, const tilekern_kda_backward_params *p, const char *const *words)
@@ -296,9 +321,8 @@ static void run_refusals(const void *row)
 	REFUSED(f.gate_dtype = TILERT_F16, "gate_dtype", "f16", "bf16");
 	REFUSED(p.da_log = p.workspace, "da_log", "0x0");
 	REFUSED(p.ddt_bias = p.workspace, "ddt_bias", "0x0");
-	REFUSED((f.state_indices = p.workspace, f.state_slots = 2), "state_indices");
-	REFUSED(f.has_initial_state = p.workspace, "has_initial_state");
-	REFUSED(f.state_stride = 2 * 128 * 128 + 64, "state_stride");
+	REFUSED((f.saved = p.workspace, f.saved_bytes = 8), "saved_bytes is 8", "are needed");
+	REFUSED((f.saved = p.workspace + 16, f.saved_bytes = 1 << 30), "saved is at", "256");
 	REFUSED(p.dout = 0, "dout is 0");
 	REFUSED(f.v = 0, "v is 0");
 	REFUSED(p.dq += 8, "dq is at", "16");
@@ -429,6 +453,15 @@ size_t kda_backward_cases(NumericCase *out)
 			.strided = true, .seed = 30 } },
 		{ "f32_gates_fp16", run_gradients, { .tokens = 70, .qk_heads = 2, .value_heads = 4, .fp16 = true, .options = NORM | BOUND | SIGMOID, .seed = 31 } },
 		{ "several_items", run_gradients, { .tokens = 150, .value_heads = 3, .options = NORM | BOUND, .processors = 2, .states = KDA_BOTH, .seed = 32 } },
+		{ "resets", run_gradients, { .tokens = 200, .value_heads = 2, .gate = KDA_RESETS, .states = KDA_BOTH, .seed = 33 } },
+		{ "-20_to_0", run_gradients, { .tokens = 140, .gate = KDA_TWENTY, .states = KDA_BOTH, .seed = 34, .overall = .007 } },
+		{ "any_gate", run_gradients, { .tokens = 140, .value_heads = 2, .gate = KDA_ANY, .states = KDA_BOTH, .seed = 35 } },
+		{ "saved", run_saved, { .batch = 2, .tokens = 101, .value_heads = 2, .options = NORM, .states = KDA_BOTH, .seed = 36 } },
+		{ "saved_everything", run_saved, { .lengths = mixed, .spare = 9, .fp16 = true, .options = NORM | BOUND | TWICE, .states = KDA_BOTH, .seed = 37 } },
+		{ "f32_saved_any_gate", run_saved, { .tokens = 130, .gate = KDA_ANY, .states = KDA_BOTH, .seed = 38 } },
+		{ "pool", run_gradients, { .batch = 3, .tokens = 40, .pool = true, .states = KDA_BOTH, .seed = 39 } },
+		{ "cut", run_saved, { .tokens = 1300, .split = TILEKERN_SPLIT_AUTO, .processors = 6, .states = KDA_BOTH, .seed = 40 } },
+		{ "cut_mild", run_saved, { .tokens = 900, .gate = KDA_MILD, .split = TILEKERN_SPLIT_AUTO, .processors = 5, .states = KDA_BOTH, .seed = 41 } },
 		{ "64_tokens", run_gradients, { .tokens = 64, .seed = 17 } },
 		{ "same_bits", run_same_bits, { .lengths = few, .spare = 5, .value_heads = 2, .options = NORM | BOUND | SIGMOID, .states = KDA_BOTH, .seed = 18 } },
 		{ "other_parameters_of_the_forward", run_other_forward, { .tokens = 33, .seed = 26 } },
