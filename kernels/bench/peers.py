@@ -30,6 +30,10 @@ GDN = [(16, 64, [32768]), (16, 64, [8192] * 4), (16, 64, [1024] * 8), (16, 32, [
        (2, 8, [32768]), (2, 8, [8192]), (2, 8, [2048]), (2, 8, [4096] * 8), (32, 32, [16384])]
 
 
+GDN_BACKWARD = [(16, 32, [8192] * 4), (8, 16, [8192] * 4), (4, 8, [8192] * 4), (2, 4, [8192] * 4), (16, 32, [8192]), (2, 4, [32768]), (16, 64, [16384]),
+                (16, 32, [65536])]
+
+
 def mixes():
     """What servers run: a few long sequences among short ones, decodes, documents."""
     draw = random.Random(3)
@@ -254,6 +258,23 @@ def gradients_like(tensors):
     return {"d" + n: torch.full_like(t, math.nan) for n, t in tensors.items()}
 
 
+def compare_gradients(name, leaves, inputs, dout, grads):
+    """(dq, dk, dv), (dg, dbeta) of a row of tokens against autograd of the recurrence; inputs: of it, from the leaves."""
+    q, k, v, g, beta = inputs
+    T, H, D = k.shape[1:]
+    s, total = torch.zeros(H, D, v.shape[-1], dtype=torch.double), 0
+    for t in range(T):
+        s = s * g[0, t].exp()[..., None]
+        s = s + (k[0, t] * beta[0, t][:, None])[..., None] * (v[0, t] - torch.einsum("hk,hkv->hv", k[0, t], s))[:, None]
+        total = total + (torch.einsum("hk,hkv->hv", q[0, t], s) * D**-0.5 * dout[0, t].double().cpu()).sum()
+    total.backward()
+    errors = {n: ratio(grads["d" + n], t.grad) for n, t in leaves.items()}
+    limits = dict(q=0.008, k=0.008, v=0.008, g=0.02, beta=0.02)
+    if not all(errors[n] < limits[n] for n in errors):
+        raise SystemExit(f"{name}: the gradients differ by {errors}; not timed")
+    return max(errors[n] for n in "qkv"), max(errors["g"], errors["beta"])
+
+
 def kda_gradient_errors(lib, D, shift, operator, name):
     """(dq, dk, dv), (dg, dbeta) of 200 tokens of two heads against autograd of the recurrence in float64."""
     (rq, rk, v, rg), logit, x = kda_inputs(1, 200, 2, D, shift)
@@ -266,17 +287,7 @@ def kda_gradient_errors(lib, D, shift, operator, name):
     if operator:
         q, k = (t / (t.pow(2).sum(-1, keepdim=True) + 1e-6).sqrt() for t in (q, k))
         g, beta = -5 * g.sigmoid(), beta.sigmoid()
-    s, total = torch.zeros(2, D, D, dtype=torch.double), 0
-    for t in range(200):
-        s = s * g[0, t].exp()[..., None]
-        s = s + (k[0, t] * beta[0, t][:, None])[..., None] * (v[0, t] - torch.einsum("hk,hkv->hv", k[0, t], s))[:, None]
-        total = total + (torch.einsum("hk,hkv->hv", q[0, t], s) * D**-0.5 * dout[0, t].double().cpu()).sum()
-    total.backward()
-    errors = {n: ratio(grads["d" + n], t.grad) for n, t in leaves.items()}
-    limits = dict(q=0.008, k=0.008, v=0.008, g=0.02, beta=0.02)
-    if not all(errors[n] < limits[n] for n in errors):
-        raise SystemExit(f"{name}: the gradients differ by {errors}; not timed")
-    return max(errors[n] for n in "qkv"), max(errors["g"], errors["beta"])
+    return compare_gradients(name, leaves, (q, k, v, g, beta), dout, grads)
 
 
 def peak_of(fn):
@@ -335,6 +346,52 @@ def kda_backward_rows(lib, a):
         yield name, errors, medians(calls, a.rep), 26 * D * D * B * T * H, (28 * D + 8) * B * T * H
 
 
+def gdn_inputs(hq, hv, T):
+    q, k = (F.normalize(torch.randn(1, T, hq, 128, device=dev), dim=-1).bfloat16() for _ in range(2))
+    v = torch.randn(1, T, hv, 128, device=dev).bfloat16()
+    return dict(q=q, k=k, v=v, g=F.logsigmoid(torch.randn(1, T, hv, device=dev)) / 16, beta=torch.randn(1, T, hv, device=dev).sigmoid())
+
+
+def gdn_gradient_errors(lib, name):
+    given = gdn_inputs(2, 4, 200)
+    dout, grads = torch.randn_like(given["v"]), gradients_like(given)
+    lib.gdn_backward(*given.values(), dout, grads)()
+    torch.cuda.synchronize()
+    leaves = {n: t.double().cpu().requires_grad_() for n, t in given.items()}
+    q, k = (leaves[n].repeat_interleave(2, dim=2) for n in "qk")
+    return compare_gradients(name, leaves, (q, k, leaves["v"], leaves["g"].unsqueeze(-1), leaves["beta"]), dout, grads)
+
+
+def gdn_backward_rows(lib, a):
+    """Backwards alone; ours from what its forward saved, and scanning it again."""
+    fla, qla = optional("fla.ops.gated_delta_rule", a.peers), optional("flash_qla", a.peers)
+    for hq, hv, lengths in GDN_BACKWARD[: a.rows]:
+        name, T, N = f"{hq}/{hv} {len(lengths)}x{lengths[0]}", sum(lengths), len(lengths)
+        errors = gdn_gradient_errors(lib, name)
+        given = gdn_inputs(hq, hv, T)
+        dout, grads = torch.randn_like(given["v"]), gradients_like(given)
+        cu = torch.tensor([0] + torch.tensor(lengths).cumsum(0).tolist(), device=dev)
+        cu32 = cu.int()
+        saved = lib.gdn_saved(given["v"], 128, N, True)
+        lib.gdn(*given.values(), torch.empty_like(given["v"]), cu_seqlens=cu32, saved=saved)()
+        make = lambda: lib.gdn_backward(*given.values(), dout, grads, cu_seqlens=cu32)
+        peaks = {"tilekern": peak_of(make), "saved": peak_of(lambda: lib.gdn_backward(*given.values(), dout, grads, cu_seqlens=cu32, saved=saved))}
+        calls = {"tilekern": make(), "saved": lib.gdn_backward(*given.values(), dout, grads, cu_seqlens=cu32, saved=saved)}
+        theirs = {"fla": (fla, cu), "flash_qla": (qla, cu32)}
+        for n, (module, offsets) in ((n, x) for n, x in theirs.items() if x[0]):
+            forward = lambda q, k, v, g, beta, module=module, offsets=offsets: module.chunk_gated_delta_rule(q, k, v, g, beta, cu_seqlens=offsets)
+            try:
+                peaks[n] = peak_of(lambda: (c := autograd_call(forward, given.values(), dout), c()))
+                calls[n] = autograd_call(forward, given.values(), dout)
+            except Exception as e:
+                say("   failed:", n, type(e).__name__, str(e)[:200])
+        say("   MB beside the inputs, the forward's included for others:", " ".join(f"{n} {mb:.0f}" for n, mb in peaks.items()))
+        times = medians(calls, a.rep)
+        of_saved, heads = times.pop("saved"), T * hv
+        for what, ours in (("again", times["tilekern"]), ("saved", of_saved)):
+            yield f"gdn backward {what} {name}", errors, {**times, "tilekern": ours}, 26 * 128 * 128 * heads, (1024 * hq / hv + 784) * heads
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("what", nargs="*", default=["gdn", "kda"])
@@ -346,7 +403,8 @@ def main():
     torch.manual_seed(0)
     lib, table = tilekern.Library(), []
     for what in a.what:
-        for name, errors, row, flop, bytes_ in {"gdn": gdn_rows, "mixes": mix_rows, "engine": engine_rows, "kda": kda_rows, "kda_backward": kda_backward_rows}[what](lib, a):
+        for name, errors, row, flop, bytes_ in {"gdn": gdn_rows, "mixes": mix_rows, "engine": engine_rows, "kda": kda_rows, "kda_backward": kda_backward_rows,
+                                                    "gdn_backward": gdn_backward_rows}[what](lib, a):
             ms = row["tilekern"][0]
             others = {n: t for n, (t, _) in row.items() if n != "tilekern" and t == t}
             best = min(others.values(), default=math.nan)

@@ -105,13 +105,14 @@ class Library:
         return run
 
     def gdn(self, q, k, v, g, beta, o, cu_seqlens=None, initial_state=None, final_state=None, options=0, split=0, a_log=None, dt_bias=None,
-            scale=0.0, v_first=False, state_indices=None, has_initial_state=None, null_slot=-1):
-        """With state_indices initial_state is the pool, [slots, ...] with any stride of slots, and final states go to the same slots."""
+            scale=0.0, v_first=False, state_indices=None, has_initial_state=None, null_slot=-1, saved=(None, None, None)):
+        """saved: states, u and records, for the backward.  With state_indices initial_state is the pool, [slots, ...] with any stride of slots, and final states go to the same slots."""
         p = params(GdnParams, q, v, g, beta, options=options, state_v_first=int(v_first), split=split, scale=scale, q=pointer(q), k=pointer(k), v=pointer(v), g=pointer(g),
                    beta=pointer(beta), a_log=pointer(a_log), dt_bias=pointer(dt_bias), cu_seqlens=pointer(cu_seqlens),
                    initial_state=pointer(initial_state), o=pointer(o), final_state=pointer(final_state))
         if cu_seqlens is not None:
             p.sequences, p.seqlens_dtype = len(cu_seqlens) - 1, DTYPE[cu_seqlens.dtype]
+        p.states, p.u, p.records = map(pointer, saved)
         for name, t in dict(q=q, k=k, v=v, g=g, beta=beta, o=o).items():
             setattr(p, name + "_strides", Strides(*t.stride()[:3]))
         for name, t in dict(a_log=a_log, dt_bias=dt_bias, state=initial_state).items():
@@ -121,7 +122,24 @@ class Library:
             p.state_indices, p.indices_dtype, p.final_state, p.null_slot = pointer(state_indices), DTYPE[state_indices.dtype], p.initial_state, null_slot
             p.state_slots, p.state_stride, p.has_initial_state = len(initial_state), initial_state.stride(0), pointer(has_initial_state)
             p.checkpoint_dtype = p.state_dtype
-        return self.prepare("gdn", p, (q, k, v, g, beta, o, cu_seqlens, initial_state, final_state, a_log, dt_bias, state_indices, has_initial_state))
+        return self.prepare("gdn", p, (q, k, v, g, beta, o, cu_seqlens, initial_state, final_state, a_log, dt_bias, state_indices, has_initial_state,
+                                        saved))
+
+    def gdn_backward(self, q, k, v, g, beta, dout, gradients, cu_seqlens=None, options=0, saved=(None, None, None)):
+        """Without `saved`, what the forward left there, it is scanned again.  gradients: tensors by the names of the fields, dq, da_log and so on."""
+        forward = params(GdnParams, q, v, g, beta, options=options, q=pointer(q), k=pointer(k), v=pointer(v), g=pointer(g), beta=pointer(beta),
+                         cu_seqlens=pointer(cu_seqlens), **dict(zip("states u records".split(), map(pointer, saved))))
+        if cu_seqlens is not None:
+            forward.sequences, forward.seqlens_dtype = len(cu_seqlens) - 1, DTYPE[cu_seqlens.dtype]
+        p = Backward(size=C.sizeof(Backward), forward=C.addressof(forward), dout=pointer(dout), **{n: pointer(t) for n, t in gradients.items()})
+        return self.prepare("gdn", p, (forward, q, k, v, g, beta, cu_seqlens, dout, gradients, saved), "gdn_backward")
+
+    def gdn_saved(self, v, key_dim, sequences, packed):
+        """Room for what the forward saves: states of chunks, u, records."""
+        B, T, HV, V = v.shape
+        slots = T // 64 + sequences if packed else B * -(-T // 64)
+        empty = lambda *shape, dtype=v.dtype: torch.empty(*shape, dtype=dtype, device=v.device)
+        return empty(slots, HV, key_dim, V), empty(B, T, HV, V), empty(slots, HV, 7296, dtype=torch.uint8)
 
     def kda(self, q, k, v, g, beta, o, cu_seqlens=None, initial_state=None, final_state=None, options=0, a_log=None, dt_bias=None, scale=0.0,
             lower_bound=-5.0):
