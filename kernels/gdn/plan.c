@@ -12,7 +12,9 @@ enum {
 	WARM = 64,         /* units.tile's */
 	SHORTEST_PART = 4, /* of a unit; shorter ones would mostly warm up (6 chunks at gates of -.05 a token) */
 	LEAST = 24,        /* of a unit of forward.tile, in its chunks */
-	OWN_PART = 32,     /* of a unit whose sequence may have to share the device: its warming up is work that others wait for */
+	OWN_PART = 8,      /* of a unit of a sequence that is cut as if it were alone, */
+	OWN_LANES = 16,    /* and lanes^2 / 16, as its warming up, about 6 chunks, is work that others wait for where more lanes fill the device */
+	MOST_LANES = 12,   /* lanes / own_part(lanes) is never more than 12 / 8 */
 	PERSISTENT = 32    /* sequences for which scan is persistent: 16 chunks (16/64, 8 x 1024) 158 us against 167; an earlier version was 1% slower with 128 */
 };
 
@@ -28,6 +30,13 @@ bool gdn_saves(const tilekern_gdn_params *p) { return p->states || p->u; }
 static size_t aligned(size_t bytes) { return (bytes + GDN_ALIGN - 1) / GDN_ALIGN * GDN_ALIGN; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
+/* What SPLIT_INVARIANT makes of heads and dims: a sequence of 16 chunks of 8 lanes is cut, one of 128 of 32 lanes, none of half the device. */
+static int64_t own_part(int64_t lanes_of_one)
+{
+	int64_t part = lanes_of_one * lanes_of_one / OWN_LANES;
+	return part > OWN_PART ? part : OWN_PART;
+}
+
 /* Starts of units there may be in a call with these extents or smaller ones, x heads x 128s of V: workspaces grow with every extent, although units come
  * and go with it.  Without `most` sequences x heads are at most half the multiprocessors, which with their parts fill the device once, or one part more. */
 static int64_t starts_bound(const tilekern_gdn_params *p, int sm_count)
@@ -36,7 +45,7 @@ static int64_t starts_bound(const tilekern_gdn_params *p, int sm_count)
 	if (p->split == TILEKERN_SPLIT_OFF || p->key_dim > 128)
 		return 0;
 	if (p->split == TILEKERN_SPLIT_INVARIANT)
-		return longest < 2 * OWN_PART ? 0 : (slots(p) / OWN_PART + 1) * least(lanes, sm_count / 2);
+		return longest < 2 * OWN_PART ? 0 : (slots(p) / OWN_PART + 1) * least(lanes, MOST_LANES) + least(lanes, sm_count / 2);
 	return slots(p) < 2 * SHORTEST_PART ? 0 : least((slots(p) / SHORTEST_PART + sequences(p)) * lanes, sm_count + sm_count / 2);
 }
 
@@ -70,11 +79,12 @@ static void cut(GdnPlan *l, const tilekern_gdn_params *p, int sm_count, int64_t 
 static void cut_each(GdnPlan *l, const tilekern_gdn_params *p, int sm_count, int64_t lanes_of_one)
 {
 	const int64_t n = sequences(p), chunks = ceil_div(p->tokens, SLOT_TOKENS), longest = p->cu_seqlens ? p->tokens / SLOT_TOKENS + 1 : chunks;
-	if (lanes_of_one > sm_count / 2 || longest < 2 * OWN_PART)
+	const int64_t own = own_part(lanes_of_one);
+	if (lanes_of_one > sm_count / 2 || longest < 2 * own)
 		return;
 	const int64_t most = sm_count / lanes_of_one;
-	l->most = (int)(p->cu_seqlens ? most : least(most, chunks / OWN_PART));
-	l->part = p->cu_seqlens ? OWN_PART : chunks / l->most;
+	l->most = (int)(p->cu_seqlens ? most : least(most, chunks / own));
+	l->part = p->cu_seqlens ? own : chunks / l->most;
 	l->units = p->cu_seqlens ? slots(p) / l->part + n : n * ceil_div(chunks, l->part);
 	l->starts_count = slots(p) / l->part + 1;
 	l->joined = true;

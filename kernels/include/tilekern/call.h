@@ -50,9 +50,9 @@ typedef enum tilekern_split {
 	TILEKERN_SPLIT_AUTO,     /**< where it is faster; history whose decay is below 2^-24 is dropped */
 	TILEKERN_SPLIT_EXACT,    /**< where it is faster; nothing is dropped */
 	TILEKERN_SPLIT_OFF,      /**< not: a sequence gives the same bits whatever it is packed with, and in pieces cut at multiples of 64 tokens with f32 states */
-	/** By its own length, the heads and dims alone: a sequence gives the same bits whatever it is packed with.  One that is not cut - of up to
-	 *  4032 tokens, or where value_heads x ceil(value_dim / 128) is more than half of the GPU's multiprocessors - gives them in pieces cut at multiples of
-	 *  64 tokens with f32 states, too. */
+	/** By its own length, the heads and dims alone: a sequence gives the same bits whatever it is packed with.  GDN: with n =
+	 *  value_heads x ceil(value_dim / 128), one of less than 2 x max(8, n^2 / 16) chunks of 64 tokens, and any where n is more than half of the GPU's
+	 *  multiprocessors, is not cut: it gives these bits in pieces cut at multiples of 64 tokens with f32 states, too. */
 	TILEKERN_SPLIT_INVARIANT
 } tilekern_split;
 
