@@ -104,6 +104,21 @@ class Library:
 
         return run
 
+    def call(self, name, p, function=None):
+        """Queues the call that p describes; function: begins the names of those that take p, and is the one called if it is not `name`."""
+        function = function or name
+        h, n = self.handle(name), C.c_size_t()
+        self.check(getattr(self.kern, f"tilekern_{function}_workspace_bytes")(h, C.byref(p), C.byref(n)))
+        workspace = torch.empty(max(n.value, 256), dtype=torch.uint8, device="cuda")
+        p.workspace, p.workspace_bytes = workspace.data_ptr(), n.value
+        stream = C.c_void_p(torch.cuda.current_stream().cuda_stream)
+        self.check(getattr(self.kern, f"tilekern_{name}_forward" if function == name else f"tilekern_{function}")(h, C.byref(p), stream))
+
+    def backward(self, name, forward, dout, gradients):
+        """Queues the backward of the call that `forward` describes.  gradients: tensors by the names of the fields, dq, da_log and so on."""
+        p = Backward(size=C.sizeof(Backward), forward=C.addressof(forward), dout=pointer(dout), **{n: pointer(t) for n, t in gradients.items()})
+        self.call(name, p, f"{name}_backward")
+
     def gdn(self, q, k, v, g, beta, o, cu_seqlens=None, initial_state=None, final_state=None, options=0, split=0, a_log=None, dt_bias=None,
             scale=0.0, v_first=False, state_indices=None, has_initial_state=None, null_slot=-1, saved=(None, None, None)):
         """saved: states, u and records, for the backward.  With state_indices initial_state is the pool, [slots, ...] with any stride of slots, and final states go to the same slots."""
