@@ -284,6 +284,7 @@ void lower_async(Lower *L, const Op *op)
 	}
 	case OP_SYNC: case OP_SYNC_ARRIVE: lower_sync(L, op); break;
 	case OP_FENCE_ASYNC: L->ops->fence_async(L); break;
+	case OP_UNFENCED: break;
 	case OP_CP_ASYNC_COMMIT: L->ops->cp_async_commit(L); break;
 	case OP_CP_ASYNC_WAIT: L->ops->cp_async_wait(L, (int)attr_int(op, "n", 0)); break;
 	case OP_GRID_WAIT: L->ops->grid_wait(L); break;

@@ -268,8 +268,8 @@ static bool same_mask(const Batch *x, const Value *mask, int r, int q)
 static int run_length(Batch *x, const Access *a, int r)
 {
 	int bytes = (int)dtype_bytes(a->dtype), last = x->body->nargs - 1, max = 16 / bytes;
-	if (a->space == TY_SHARED && bytes * (int)a->object->result->type.shape[a->rank - 1] < 16 && a->rank > 1)
-		max = (int)a->object->result->type.shape[a->rank - 1];
+	while (a->space == TY_SHARED && a->rank > 1 && a->object->result->type.shape[a->rank - 1] % max != 0) /* rows begin at multiples of it */
+		max /= 2;
 	for (int d = 0; d + 1 < a->rank; d++) {
 		int64_t run = constant_run(x->body, a->op->args[a->first_index + d], last);
 		max = run < max ? (int)run : max;

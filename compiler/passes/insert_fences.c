@@ -153,7 +153,7 @@ static void flow_op(Fencer *f, Op *op, Bits *dirty)
 	case OP_ONCE: flow_once(f, op, dirty); return;
 	case OP_PARALLEL: flow(f, op->regions[0], dirty); return;
 	case OP_IF: case OP_ROLE: flow_arms(f, op, dirty); return;
-	case OP_FENCE_ASYNC: bits_clear(dirty); return;
+	case OP_FENCE_ASYNC: case OP_UNFENCED: bits_clear(dirty); return;
 	case OP_CP_ASYNC_WAIT: bits_join(dirty, &f->cp_async); return; /* generic writes, which are there from here on */
 	default: break;
 	}
