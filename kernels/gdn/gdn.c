@@ -193,7 +193,8 @@ static tilert_status queue_single(Queue *q, const tilekern_gdn_params *p, const 
 static tilert_status queue_scan(Queue *q, const tilekern_gdn_params *p, const GdnPlan *l, const Args *a)
 {
 	const int type = p->dtype == TILERT_F16 ? f16 : bf16, keys = (int)gdn_key_tile(p);
-	const int form = keys > 128 ? v64 : gdn_saves(p) ? save : p->checkpoint_state ? stops : l->narrow ? v64 : v128;
+	static const int plain[2][2] = { { v128, v64 }, { t128, t64 } }; /* states of 16 bits; narrow */
+	const int form = keys > 128 ? v64 : gdn_saves(p) ? save : p->checkpoint_state ? stops : plain[p->state_dtype != TILERT_F32][l->narrow];
 	tilert_status s = queue_kernel(q, (int[AXES]){ chunk, type, keys, any }, a);
 	if (s == TILERT_OK && l->joined)
 		s = queue_kernel(q, (int[AXES]){ scan_units, type, keys, any }, a);
