@@ -40,3 +40,6 @@ float random_normal(Random *r)
 	uint64_t x = random_bits(r);
 	return r->normal[x >> 52] + r->normal[x >> 40 & (TABLE - 1)];
 }
+
+int64_t pick(Random *r, int64_t n) { return (int64_t)(random_bits(r) >> 33) % n; }
+bool toss(Random *r) { return pick(r, 2) != 0; }

@@ -8,14 +8,6 @@
 
 enum { CHUNK = 64 };
 
-static void expect_same(const char *what, const float *x, const float *y, int64_t n)
-{
-	for (int64_t i = 0; i < n; i++) {
-		if (memcmp(x + i, y + i, sizeof *x) != 0)
-			fail_msg("%s: element %lld is %.9g and %.9g", what, (long long)i, (double)x[i], (double)y[i]);
-	}
-}
-
 static void advance(tilert_ptr *p, const GdnTensor *t, int64_t tokens) { *p += (tilert_ptr)((size_t)(tokens * t->strides.token) * tilert_dtype_size(t->dtype)); }
 
 /* Tokens from .. to of the one row. */
@@ -229,10 +221,7 @@ static void expect_refused(GdnRun *r, const tilekern_gdn_params *p, const char *
 		fail_msg("not refused (%s)", words[0]);
 	}
 	assert_int_equal(s, TILERT_EINVAL);
-	for (; *words; words++) {
-		if (!strstr(tilekern_last_error(), *words))
-			fail_msg("no '%s' in: %s", *words, tilekern_last_error());
-	}
+	expect_words(tilekern_last_error(), words);
 }
 
 static void run_refusals(const void *row)

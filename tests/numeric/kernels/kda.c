@@ -45,14 +45,6 @@ static void run_repeatable(const void *row)
 	kda_run_free(r);
 }
 
-static void expect_same(const char *what, const float *x, const float *y, int64_t n)
-{
-	for (int64_t i = 0; i < n; i++) {
-		if (memcmp(x + i, y + i, sizeof *x) != 0)
-			fail_msg("%s: element %lld is %.9g and %.9g", what, (long long)i, (double)x[i], (double)y[i]);
-	}
-}
-
 /* Tokens from `cut` on times `factor`, on the device. */
 static void change(KdaRun *r, KdaTensor *t, tilert_ptr *p, int64_t cut, double factor)
 {
@@ -245,10 +237,7 @@ static void expect_refused(KdaRun *r, const tilekern_kda_params *p, const char *
 	tilekern_kda_call *untouched = (tilekern_kda_call *)r, *call = untouched;
 	assert_int_equal(tilekern_kda_prepare(r->kda, p, &call), TILERT_EINVAL);
 	assert_ptr_equal(call, untouched);
-	for (; *words; words++) {
-		if (!strstr(tilekern_last_error(), *words))
-			fail_msg("no '%s' in: %s", *words, tilekern_last_error());
-	}
+	expect_words(tilekern_last_error(), words);
 }
 
 static void run_refusals(const void *row)
@@ -423,9 +412,6 @@ static void add_dims(Table *t)
 }
 
 /* Anything that the interface allows. */
-static int64_t pick(Random *r, int64_t n) { return (int64_t)(random_bits(r) >> 33) % n; }
-static bool toss(Random *r) { return pick(r, 2) != 0; }
-
 static KdaRow random_row(Random *r, int *lengths)
 {
 	static const int64_t dims[] = { 64, 128, 128, 8, 16, 24, 40, 96, 104, 120, 136, 160, 192, 248, 256 }, likely[] = { 0, 1, 17, 31, 32, 33, 64, 65, 100, 150 };

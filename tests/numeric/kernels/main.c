@@ -196,6 +196,9 @@ int main(int argc, char **argv)
 	n += kda_cases(cases + n);
 	n += kda_backward_cases(cases + n);
 	n += gdn_cases(cases + n);
+	n += gdn_bits_cases(cases + n);
+	n += gdn_wrong_cases(cases + n);
+	n += gdn_random_cases(cases + n);
 	n += gdn_states_cases(cases + n);
 	n += gdn_backward_cases(cases + n);
 	n += launch_cases(cases + n);

@@ -42,6 +42,11 @@ Recording record(void (*work)(void *, tilert_stream), void *user);
 void replay(Recording *r);  /* and waits */
 void forget(Recording *r);
 
+/* The same bits, where both are there. */
+void expect_same(const char *what, const float *x, const float *y, int64_t n);
+/* Each of the words, up to NULL, is in the text of an error. */
+void expect_words(const char *text, const char *const *words);
+
 /* $TILE_TEST_CALLS, or 200: calls of a soak. */
 int random_calls(void);
 
@@ -59,6 +64,9 @@ size_t gemm_cases(NumericCase *out);
 size_t kda_cases(NumericCase *out);
 size_t kda_backward_cases(NumericCase *out);
 size_t gdn_cases(NumericCase *out);
+size_t gdn_bits_cases(NumericCase *out);
+size_t gdn_wrong_cases(NumericCase *out);
+size_t gdn_random_cases(NumericCase *out);
 size_t gdn_states_cases(NumericCase *out);
 size_t gdn_backward_cases(NumericCase *out);
 size_t launch_cases(NumericCase *out);
