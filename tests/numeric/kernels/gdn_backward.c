@@ -395,9 +395,6 @@ static void run_nothing(const void *row)
 
 /* ---- random calls ---- */
 
-static int64_t pick(Random *r, int64_t n) { return (int64_t)(random_bits(r) % (uint64_t)n); }
-static bool toss(Random *r) { return pick(r, 2) != 0; }
-
 static void pack(Random *r, GdnRow *row, int lengths[5])
 {
 	for (int i = 0; i < 4; i++)
