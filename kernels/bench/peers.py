@@ -8,6 +8,7 @@ compared with a float64 recurrence of two heads before it is timed; gradients wi
 """
 import argparse
 import csv
+import functools
 import importlib
 import math
 import random
@@ -53,7 +54,7 @@ KDA = ([(1, 8192, 96, 128), (8, 1024, 96, 128), (1, 8192, 64, 128), (8, 1024, 64
        + [(B, T, H, 128) for H in (8, 12, 16, 32) for B, T in ((1, 2048), (1, 8192), (1, 32768), (8, 1024))])
 
 
-KDA_BACKWARD = [(16, 4096, 16, 64), (8, 4096, 32, 128), (8, 8192, 16, 64), (4, 8192, 32, 128), (1, 8192, 32, 128), (1, 8192, 96, 128),
+KDA_BACKWARD = [(8, 4096, 32, 128), (16, 4096, 16, 64), (8, 8192, 16, 64), (4, 8192, 32, 128), (1, 8192, 32, 128), (1, 8192, 96, 128),
                 (1, 8192, 12, 128), (1, 65536, 8, 128), (1, 65536, 32, 128)]
 
 
@@ -275,19 +276,23 @@ def compare_gradients(name, leaves, inputs, dout, grads):
     return max(errors[n] for n in "qkv"), max(errors["g"], errors["beta"])
 
 
-def kda_gradient_errors(lib, D, shift, operator, name):
+@functools.cache
+def kda_gradient_errors(lib, D, shift, operator):
     """(dq, dk, dv), (dg, dbeta) of 200 tokens of two heads against autograd of the recurrence in float64."""
     (rq, rk, v, rg), logit, x = kda_inputs(1, 200, 2, D, shift)
     given = dict(zip("q k v g beta".split(), (rq, rk, v, rg, logit) if operator else x))
     dout, grads = torch.randn_like(v), gradients_like(given)
     lib.kda_backward(*given.values(), dout, grads, options=OPERATOR if operator else 0)()
-    torch.cuda.synchronize()
+    first = [t.clone() for t in grads.values()]
+    lib.kda_backward(*given.values(), dout, grads, options=OPERATOR if operator else 0, save=True)()
+    if not all(torch.equal(x, y) for x, y in zip(first, grads.values())):
+        raise SystemExit(f"KDA backward, K = {D}, gates {shift}: what the forward saved gives other bits")
     leaves = {n: t.double().cpu().requires_grad_() for n, t in given.items()}
     q, k, v, g, beta = leaves.values()
     if operator:
         q, k = (t / (t.pow(2).sum(-1, keepdim=True) + 1e-6).sqrt() for t in (q, k))
         g, beta = -5 * g.sigmoid(), beta.sigmoid()
-    return compare_gradients(name, leaves, (q, k, v, g, beta), dout, grads)
+    return compare_gradients(f"KDA backward, K = {D}, gates {shift}", leaves, (q, k, v, g, beta), dout, grads)
 
 
 def peak_of(fn):
@@ -311,20 +316,20 @@ def autograd_call(forward, leaves, dout):
 
 
 def kda_backward_rows(lib, a):
-    """Backwards alone: ours scans the forward again."""
+    """Backwards alone: ours with what the forward saved, and scanning it again."""
     fla, dnn = optional("fla.ops.kda", a.peers), optional("cudnn.linear_attention.ops", a.peers)
     for (B, T, H, D), gates, operator in [(row, g, o) for row in KDA_BACKWARD[: a.rows] for g in (("strong", 0.0), ("mild", 6.0)) for o in (False, True)]:
         name = f"kda backward {'operator' if operator else 'kernel'} {B}x{T} H{H} K{D} {gates[0]}"
-        errors = kda_gradient_errors(lib, D, gates[1], operator, name)
+        errors = kda_gradient_errors(lib, D, gates[1], operator)
         (rq, rk, v, rg), logit, x = kda_inputs(B, T, H, D, gates[1])
         given = dict(zip("q k v g beta".split(), (rq, rk, v, rg, logit) if operator else x))
         zeros = (torch.zeros(H, device=dev), torch.zeros(H, D, device=dev)) if operator else (None, None)
         dout, grads = torch.randn_like(v), gradients_like(given)
         if operator:
             grads.update(da_log=torch.zeros_like(zeros[0]), ddt_bias=torch.zeros_like(zeros[1]))
-        make = lambda: lib.kda_backward(*given.values(), dout, grads, options=OPERATOR if operator else 0, a_log=zeros[0], dt_bias=zeros[1])
-        peaks = {"tilekern": peak_of(make)}
-        calls = {"tilekern": make()}
+        make = lambda save: lib.kda_backward(*given.values(), dout, grads, options=OPERATOR if operator else 0, a_log=zeros[0], dt_bias=zeros[1], save=save)
+        peaks = {"recomputed": peak_of(lambda: make(False)), "saved": peak_of(lambda: make(True))}
+        calls = {"recomputed": make(False), "saved": make(True)}
         theirs = {}
         if fla and operator:
             theirs["fla"] = (lambda q, k, v, g, beta, al, db: fla.chunk_kda(
@@ -343,7 +348,10 @@ def kda_backward_rows(lib, a):
             except Exception as e:
                 say("   failed:", n, type(e).__name__, str(e)[:200])
         say("   MB beside the inputs, the forward's included:", " ".join(f"{n} {mb:.0f}" for n, mb in peaks.items()))
-        yield name, errors, medians(calls, a.rep), 26 * D * D * B * T * H, (28 * D + 8) * B * T * H
+        times = medians(calls, a.rep)
+        ours = {n: times.pop(n) for n in ("recomputed", "saved")}
+        for n, t in ours.items():
+            yield f"{name} {n}", errors, {"tilekern": t, **times}, 26 * D * D * B * T * H, (28 * D + 8) * B * T * H
 
 
 def gdn_inputs(hq, hv, T):

@@ -38,7 +38,7 @@ class GdnParams(C.Structure):
 
 
 class KdaParams(C.Structure):
-    _fields_ = common() + [("lower_bound", C.c_float)]
+    _fields_ = common() + [("lower_bound", C.c_float), ("saved", C.c_uint64), ("saved_bytes", C.c_size_t)]
 
 
 class Backward(C.Structure):
@@ -165,9 +165,16 @@ class Library:
             p.sequences, p.seqlens_dtype = len(cu_seqlens) - 1, DTYPE[cu_seqlens.dtype]
         return self.prepare("kda", p, (q, k, v, g, beta, o, cu_seqlens, initial_state, final_state, a_log, dt_bias))
 
-    def kda_backward(self, q, k, v, g, beta, dout, gradients, options=0, a_log=None, dt_bias=None, lower_bound=-5.0):
-        """The forward is scanned again.  gradients: tensors by the names of the fields, dq, da_log and so on."""
+    def kda_backward(self, q, k, v, g, beta, dout, gradients, options=0, a_log=None, dt_bias=None, lower_bound=-5.0, save=False):
+        """gradients: tensors by the names of the fields, dq, da_log and so on.  save: what the forward leaves is there (and it is run here), else it is made again."""
         forward = params(KdaParams, q, v, g, beta, options=options, lower_bound=lower_bound, q=pointer(q), k=pointer(k), v=pointer(v), g=pointer(g),
                          beta=pointer(beta), a_log=pointer(a_log), dt_bias=pointer(dt_bias))
+        o = saved = None
+        if save:
+            n = C.c_size_t()
+            self.check(self.kern.tilekern_kda_saved_bytes(self.handle("kda"), C.byref(forward), C.byref(n)))
+            o, saved = torch.empty_like(v), torch.empty(n.value, dtype=torch.uint8, device="cuda")
+            forward.o, forward.saved, forward.saved_bytes = o.data_ptr(), saved.data_ptr(), n.value
+            self.prepare("kda", forward, ())()
         p = Backward(size=C.sizeof(Backward), forward=C.addressof(forward), dout=pointer(dout), **{n: pointer(t) for n, t in gradients.items()})
-        return self.prepare("kda", p, (forward, q, k, v, g, beta, a_log, dt_bias, dout, gradients), "kda_backward")
+        return self.prepare("kda", p, (forward, q, k, v, g, beta, a_log, dt_bias, dout, gradients, o, saved), "kda_backward")
