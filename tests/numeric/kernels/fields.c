@@ -41,7 +41,7 @@ typedef struct Field { const char *name; size_t offset, bytes; Wrong wrong; int6
 static const Field gdn_fields[] = { SHARED_FIELDS, FIELD(states, OUTPUT, 0), FIELD(u, OUTPUT, 0), FIELD(records, OUTPUT, 0) };
 #undef PARAMS
 #define PARAMS tilekern_kda_params
-static const Field kda_fields[] = { SHARED_FIELDS, FIELD(lower_bound, NUMBER, 0x40000000 /* 2.0f */) };
+static const Field kda_fields[] = { SHARED_FIELDS, FIELD(lower_bound, NUMBER, 0x40000000 /* 2.0f */), FIELD(saved, OUTPUT, 0), FIELD(saved_bytes, NUMBER, 0) };
 #undef PARAMS
 
 /* The fields of a struct in order, with nothing but what alignment leaves between them. */
@@ -90,8 +90,8 @@ static void expect_named(tilert_status s, const Field *f)
 	(p)->checkpoint_every = 64; \
 } while (0)
 
-/* OP is gdn or kda. */
-#define FIELDS_TEST(OP, OPTIONS) \
+/* OP is gdn or kda; MORE: what only it has. */
+#define FIELDS_TEST(OP, OPTIONS, MORE) \
 	static void run_##OP(const void *unused) \
 	{ \
 		tilekern_##OP *op; \
@@ -102,6 +102,7 @@ static void expect_named(tilert_status s, const Field *f)
 		numeric_ok(tilekern_##OP##_open(numeric_device(), &op), tilekern_last_error(), "open", __FILE__, __LINE__); \
 		tilekern_##OP##_params_init(&p); \
 		FILL(&p, OPTIONS); \
+		MORE; \
 		numeric_ok(tilekern_##OP##_workspace_bytes(op, &p, &p.workspace_bytes), tilekern_last_error(), "workspace_bytes", __FILE__, __LINE__); \
 		numeric_ok(tilekern_##OP##_prepare(op, &p, &call), tilekern_last_error(), "prepare", __FILE__, __LINE__); \
 		tilekern_##OP##_call_destroy(call); \
@@ -114,8 +115,8 @@ static void expect_named(tilert_status s, const Field *f)
 		} \
 		tilekern_##OP##_close(op); \
 	}
-FIELDS_TEST(gdn, TILEKERN_RAW_GATE)
-FIELDS_TEST(kda, TILEKERN_RAW_GATE | TILEKERN_BOUNDED_GATE)
+FIELDS_TEST(gdn, TILEKERN_RAW_GATE, (void)0)
+FIELDS_TEST(kda, TILEKERN_RAW_GATE | TILEKERN_BOUNDED_GATE, (p.saved = (tilert_ptr)1 << 50, p.saved_bytes = (size_t)1 << 40))
 
 size_t fields_cases(NumericCase *out)
 {
