@@ -23,10 +23,12 @@ static tilert_status take(const char *who, const Params *p, tilekern_kda_params 
 /* Where the parts of a call's workspace are, and its size. */
 typedef struct Plan { size_t saved, back, gradients, dv, sums, dq, dk, bytes; KdaPlan shares; } Plan;
 
-/* The forward's parameters without what it writes but for `saved` (kda_size): of the scan that makes it again. */
-static tilekern_kda_params again(const tilekern_kda_params *f)
+/* The forward's parameters without what it writes but for `saved` (kda_size): of the scan that makes it again.  o is there for kernels that do not write it. */
+static tilekern_kda_params again(const Params *p, const tilekern_kda_params *f)
 {
 	tilekern_kda_params c = *f;
+	c.o = p->dout;
+	c.o_strides = p->dout_strides;
 	c.final_state = c.output_indices = c.checkpoint_state = c.checkpoint_offsets = c.checkpoint_starts = c.checkpoint_indices = c.workspace = 0;
 	c.checkpoint_every = 0;
 	c.saved = 1;
@@ -37,7 +39,7 @@ static Plan plan(const Params *p, const tilekern_kda_params *f, int sm_count)
 {
 	const int64_t chunks = sequences_slots(SEQUENCES_OF(f)) * f->value_heads, rows = f->batch * f->tokens * f->value_heads;
 	const int64_t keys = f->value_heads > f->qk_heads ? rows * f->key_dim * 2 : 0; /* of each value head */
-	const tilekern_kda_params scan = again(f);
+	const tilekern_kda_params scan = again(p, f);
 	Plan l = { 0 };
 	if (f->tokens == 0)
 		return l;
@@ -66,7 +68,7 @@ static tilert_status extents(const char *who, const void *p)
 	tilert_status s = take(who, p, &f);
 	if (s != TILERT_OK)
 		return s;
-	const CheckExtent dims[] = { { "key_dim", f.key_dim, 8, TILE }, { "value_dim", f.value_dim, 8, TILE } };
+	const CheckExtent dims[] = { { "key_dim", f.key_dim, KDA_LEAST, TILE }, { "value_dim", f.value_dim, KDA_LEAST, TILE } };
 	s = check_extents(who, dims, 2);
 	if (s == TILERT_OK && (f.key_dim % 8 != 0 || f.value_dim % 8 != 0))
 		s = launch_fail(TILERT_EINVAL, "%s: key_dim x value_dim is %lld x %lld, not multiples of 8", who, (long long)f.key_dim, (long long)f.value_dim);
@@ -125,7 +127,7 @@ static tilert_status check_regions(const char *who, const Params *p, const tilek
 	enum { OWN = 9, INPUTS = KDA_ROWS };
 	Rows given[KDA_ROWS], rows[ROWS];
 	const int64_t heads = f->value_heads * 4, ends = sequences_count(SEQUENCES_OF(f)) * f->value_heads * f->key_dim * f->value_dim * (int64_t)sizeof(float);
-	const tilekern_kda_params scan = again(f);
+	const tilekern_kda_params scan = again(p, f);
 	const States st = STATES_OF(&scan);
 	Region r[OWN + INPUTS + ROWS + STATES_REGIONS] = {
 		{ "workspace", p->workspace, f->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true }, { "a_log", f->a_log, heads, 0, 0, false },
@@ -148,9 +150,7 @@ static tilert_status check_regions(const char *who, const Params *p, const tilek
 /* The forward's parameters as it would check them, with dout in the place of o. */
 static tilekern_kda_params checkable(const Params *p, const tilekern_kda_params *f)
 {
-	tilekern_kda_params c = again(f);
-	c.o = p->dout;
-	c.o_strides = p->dout_strides;
+	tilekern_kda_params c = again(p, f);
 	c.saved = f->saved;
 	c.workspace_bytes = 0;
 	c.split = TILEKERN_SPLIT_OFF; /* which needs none */
@@ -253,10 +253,10 @@ static tilert_status queue_states(Queue *q, const Params *p, const tilekern_kda_
 static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_params *f, int sm_count)
 {
 	const Plan l = plan(p, f, sm_count);
-	const tilekern_kda_params scan = again(f);
+	const tilekern_kda_params scan = again(p, f);
 	const bool each = f->value_heads > f->qk_heads, packed = f->cu_seqlens != 0, raw_gate = (f->options & TILEKERN_RAW_GATE) != 0;
 	const int type = f->dtype == TILERT_F16 ? f16 : bf16, gate = f->gate_dtype == TILERT_F32 ? f32 : same;
-	const int form = !raw_gate ? gate : gate == f32 ? raw_f32 : raw;
+	const int kind = (f->options & TILEKERN_BOUNDED_GATE) != 0 ? bounded : raw, form = !raw_gate ? gate : gate == f32 ? raw_f32 : kind;
 	const Args base = kda_arguments(f);
 	Args a = base, last = base;
 	add_arguments(&a, p, f, &l);

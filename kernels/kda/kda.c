@@ -105,7 +105,9 @@ static tilert_status check_saved(const char *who, const tilekern_kda_params *p)
 	const size_t needed = p->saved ? kda_saved(p).bytes : 0;
 	if (p->saved_bytes < needed)
 		return launch_fail(TILERT_EINVAL, "%s: saved_bytes is %zu, but %zu are needed", who, p->saved_bytes, needed);
-	return p->saved ? check_dtypes(who, &(CheckDtype){ "gate_dtype (with saved)", p->gate_dtype, 2, { TILERT_F32, p->dtype } }, 1) : TILERT_OK;
+	const CheckExtent dims[] = { { "key_dim (with saved)", p->key_dim, KDA_LEAST, MAX_KEYS }, { "value_dim (with saved)", p->value_dim, KDA_LEAST, MAX_KEYS } };
+	const tilert_status s = p->saved ? check_extents(who, dims, 2) : TILERT_OK;
+	return p->saved && s == TILERT_OK ? check_dtypes(who, &(CheckDtype){ "gate_dtype (with saved)", p->gate_dtype, 2, { TILERT_F32, p->dtype } }, 1) : s;
 }
 
 /* Everything but what tilert_prepare checks. */
