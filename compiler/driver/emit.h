@@ -34,7 +34,7 @@ int64_t kernel_smem(const Op *kernel);
 /* ---- pack.c ---- */
 
 /* Packs as runtime/MODULE.md says; false: it gets no smaller. */
-bool pack(Arena *a, const void *data, size_t n, Buffer *out);
+bool pack_blob(Arena *a, const void *data, size_t n, Buffer *out);
 
 /* ---- strip.c ---- */
 

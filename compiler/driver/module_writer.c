@@ -156,7 +156,7 @@ typedef struct Blob { const char *kind, *data; size_t len, unpacked; } Blob;
 static Blob blob_of(Arena *a, const char *kind, const char *data, size_t len)
 {
 	Buffer packed = { .arena = a };
-	bool smaller = pack(a, data, len, &packed);
+	bool smaller = pack_blob(a, data, len, &packed);
 	return (Blob){ kind, smaller ? packed.data : data, smaller ? packed.len : len, len };
 }
 

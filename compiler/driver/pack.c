@@ -112,7 +112,7 @@ static void pack_all(Packer *p)
 		put(p, begin, p->n, (Copy){ 0, 0 });
 }
 
-bool pack(Arena *a, const void *data, size_t n, Buffer *out)
+bool pack_blob(Arena *a, const void *data, size_t n, Buffer *out)
 {
 	if (n > INT32_MAX)
 		return false;

@@ -261,5 +261,5 @@ int main(int argc, char **argv)
 		return usage();
 	if (reduced)
 		return reduce(strtoull(reduced, NULL, 0), o.opt_level < 0 ? 2 : o.opt_level);
-	return folder ? pack(folder, o.first, o.count) : run_all(&o);
+	return folder ? pack_programs(folder, o.first, o.count) : run_all(&o);
 }

@@ -63,7 +63,7 @@ static int put_batch(FILE *list, const char *folder, Program *programs, int n)
 	return packed;
 }
 
-int pack(const char *folder, uint64_t first, uint64_t count)
+int pack_programs(const char *folder, uint64_t first, uint64_t count)
 {
 	char path[600];
 	int packed = 0;

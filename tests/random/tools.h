@@ -7,6 +7,6 @@
 /* Prints the smallest program found that fails as this seed's does. */
 int reduce(uint64_t seed, int opt_level);
 /* Writes modules, inputs' recipes and digests of what must come out for random_runner. */
-int pack(const char *folder, uint64_t first, uint64_t count);
+int pack_programs(const char *folder, uint64_t first, uint64_t count);
 
 #endif

@@ -16,7 +16,7 @@ static size_t round_trip(const uint8_t *bytes, size_t n)
 {
 	Arena *a = arena_new();
 	Buffer packed = { .arena = a };
-	bool smaller = pack(a, bytes, n, &packed);
+	bool smaller = pack_blob(a, bytes, n, &packed);
 	uint8_t *exact = malloc(packed.len + !packed.len), *out = malloc(n + !n); /* heap-exact, so that ASan sees every overrun */
 	memcpy(exact, packed.data ? packed.data : "", packed.len);
 	assert_true(rt_unpack(exact, packed.len, out, n));
