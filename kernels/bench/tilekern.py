@@ -65,6 +65,11 @@ def pointer(t):
     return 0 if t is None else t.data_ptr()
 
 
+def backward_params(forward, dout, gradients):
+    """`forward` must live as long as these are used.  gradients: tensors by the names of the fields, dq, da_log and so on."""
+    return Backward(size=C.sizeof(Backward), forward=C.addressof(forward), dout=pointer(dout), **{n: pointer(t) for n, t in gradients.items()})
+
+
 class Library:
     """tilekern on the current CUDA device; calls go to torch's current stream."""
 
@@ -87,13 +92,18 @@ class Library:
             self.handles[name] = h
         return self.handles[name]
 
+    def workspace(self, name, function, p):
+        """Of the call that p describes, which has its address from here on; it must live as long as the call."""
+        n = C.c_size_t()
+        self.check(getattr(self.kern, f"tilekern_{function}_workspace_bytes")(self.handle(name), C.byref(p), C.byref(n)))
+        workspace = torch.empty(max(n.value, 256), dtype=torch.uint8, device="cuda")
+        p.workspace, p.workspace_bytes = workspace.data_ptr(), n.value
+        return workspace
+
     def prepare(self, name, p, keep, function=None):
         """A function that queues the call; `keep` lives as long as it does.  function: begins the names of those that take p."""
         function = function or name
-        h, call, n = self.handle(name), C.c_void_p(), C.c_size_t()
-        self.check(getattr(self.kern, f"tilekern_{function}_workspace_bytes")(h, C.byref(p), C.byref(n)))
-        workspace = torch.empty(max(n.value, 256), dtype=torch.uint8, device="cuda")
-        p.workspace, p.workspace_bytes = workspace.data_ptr(), n.value
+        h, call, workspace = self.handle(name), C.c_void_p(), self.workspace(name, function, p)
         self.check(getattr(self.kern, f"tilekern_{function}_prepare")(h, C.byref(p), C.byref(call)))
         launch = getattr(self.kern, f"tilekern_{name}_launch")
         keep = (keep, workspace)
@@ -107,17 +117,13 @@ class Library:
     def call(self, name, p, function=None):
         """Queues the call that p describes; function: begins the names of those that take p, and is the one called if it is not `name`."""
         function = function or name
-        h, n = self.handle(name), C.c_size_t()
-        self.check(getattr(self.kern, f"tilekern_{function}_workspace_bytes")(h, C.byref(p), C.byref(n)))
-        workspace = torch.empty(max(n.value, 256), dtype=torch.uint8, device="cuda")
-        p.workspace, p.workspace_bytes = workspace.data_ptr(), n.value
+        h, workspace = self.handle(name), self.workspace(name, function, p)  # torch gives its memory to later work of this stream only
         stream = C.c_void_p(torch.cuda.current_stream().cuda_stream)
         self.check(getattr(self.kern, f"tilekern_{name}_forward" if function == name else f"tilekern_{function}")(h, C.byref(p), stream))
 
     def backward(self, name, forward, dout, gradients):
         """Queues the backward of the call that `forward` describes.  gradients: tensors by the names of the fields, dq, da_log and so on."""
-        p = Backward(size=C.sizeof(Backward), forward=C.addressof(forward), dout=pointer(dout), **{n: pointer(t) for n, t in gradients.items()})
-        self.call(name, p, f"{name}_backward")
+        self.call(name, backward_params(forward, dout, gradients), f"{name}_backward")
 
     def gdn(self, q, k, v, g, beta, o, cu_seqlens=None, initial_state=None, final_state=None, options=0, split=0, a_log=None, dt_bias=None,
             scale=0.0, v_first=False, state_indices=None, has_initial_state=None, null_slot=-1, saved=(None, None, None)):
@@ -146,8 +152,7 @@ class Library:
                          cu_seqlens=pointer(cu_seqlens), **dict(zip("states u records".split(), map(pointer, saved))))
         if cu_seqlens is not None:
             forward.sequences, forward.seqlens_dtype = len(cu_seqlens) - 1, DTYPE[cu_seqlens.dtype]
-        p = Backward(size=C.sizeof(Backward), forward=C.addressof(forward), dout=pointer(dout), **{n: pointer(t) for n, t in gradients.items()})
-        return self.prepare("gdn", p, (forward, q, k, v, g, beta, cu_seqlens, dout, gradients, saved), "gdn_backward")
+        return self.prepare("gdn", backward_params(forward, dout, gradients), (forward, q, k, v, g, beta, cu_seqlens, dout, gradients, saved), "gdn_backward")
 
     def gdn_saved(self, v, key_dim, sequences, packed):
         """Room for what the forward saves: states of chunks, u, records."""
@@ -176,5 +181,4 @@ class Library:
             o, saved = torch.empty_like(v), torch.empty(n.value, dtype=torch.uint8, device="cuda")
             forward.o, forward.saved, forward.saved_bytes = o.data_ptr(), saved.data_ptr(), n.value
             self.prepare("kda", forward, ())()
-        p = Backward(size=C.sizeof(Backward), forward=C.addressof(forward), dout=pointer(dout), **{n: pointer(t) for n, t in gradients.items()})
-        return self.prepare("kda", p, (forward, q, k, v, g, beta, a_log, dt_bias, dout, gradients, o, saved), "kda_backward")
+        return self.prepare("kda", backward_params(forward, dout, gradients), (forward, q, k, v, g, beta, a_log, dt_bias, dout, gradients, o, saved), "kda_backward")

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "../launch/error.h"
+#include "../launch/gradients.h"
 #include "gdn.h"
 
 enum { TILE = 128 /* channels of a state's gradient in memory */ };
@@ -22,13 +23,6 @@ static tilert_status take(const char *who, const Params *p, tilekern_gdn_params 
 
 /* Where the parts of a call's workspace are, behind those of the scan, and its size. */
 typedef struct Plan { size_t states, gradients, u, dv, sums, bytes; } Plan;
-
-static size_t place(size_t *at, int64_t bytes)
-{
-	size_t here = *at;
-	*at += ((size_t)bytes + GDN_ALIGN - 1) / GDN_ALIGN * GDN_ALIGN;
-	return here;
-}
 
 /* The forward left what the backward needs of it. */
 static bool saved(const tilekern_gdn_params *f) { return f->states && f->u && f->records; }
@@ -54,12 +48,12 @@ static Plan plan(const Params *p, const tilekern_gdn_params *f, int sm_count)
 	const tilekern_gdn_params c = again(p, f, &l);
 	const GdnPlan scanned = gdn_plan(&c, sm_count);
 	l.u = 0;
-	place(&l.bytes, saved(f) && scanned.part == 0 ? 0 : (int64_t)scanned.bytes);
-	l.states = place(&l.bytes, saved(f) ? 0 : chunks * f->key_dim * f->value_dim * 2);
-	l.gradients = place(&l.bytes, chunks * TILE * TILE * 2);
-	l.u = place(&l.bytes, saved(f) ? 0 : values * 2);
-	l.dv = place(&l.bytes, p->dv ? 0 : values * 2);
-	l.sums = place(&l.bytes, p->da_log || p->ddt_bias ? chunks * 2 * (int64_t)sizeof(float) : 0);
+	workspace_place(&l.bytes, saved(f) && scanned.part == 0 ? 0 : (int64_t)scanned.bytes);
+	l.states = workspace_place(&l.bytes, saved(f) ? 0 : chunks * f->key_dim * f->value_dim * 2);
+	l.gradients = workspace_place(&l.bytes, chunks * TILE * TILE * 2);
+	l.u = workspace_place(&l.bytes, saved(f) ? 0 : values * 2);
+	l.dv = workspace_place(&l.bytes, p->dv ? 0 : values * 2);
+	l.sums = workspace_place(&l.bytes, p->da_log || p->ddt_bias ? chunks * 2 * (int64_t)sizeof(float) : 0);
 	return l;
 }
 
@@ -90,33 +84,16 @@ static bool idle(const void *p)
 	return take("", p, &f) != TILERT_OK || gdn_family->idle(&f);
 }
 
-enum { DOUT, DQ, DK, DV, DG, DBETA, ROWS };
-
-static void list_rows(const Params *p, const tilekern_gdn_params *f, Rows r[ROWS])
-{
-	const int64_t b = f->batch, t = f->tokens, h = f->qk_heads, hv = f->value_heads;
-	r[DOUT] = (Rows){ "dout", p->dout, f->dtype, b, t, hv, f->value_dim, p->dout_strides, 8, false };
-	r[DQ] = (Rows){ "dq", p->dq, f->dtype, b, t, h, f->key_dim, p->dq_strides, 8, true };
-	r[DK] = (Rows){ "dk", p->dk, f->dtype, b, t, h, f->key_dim, p->dk_strides, 8, true };
-	r[DV] = (Rows){ "dv", p->dv, f->dtype, b, t, hv, f->value_dim, p->dv_strides, 8, true };
-	r[DG] = (Rows){ "dg", p->dg, f->gate_dtype, b, t, hv, 1, p->dg_strides, 1, true };
-	r[DBETA] = (Rows){ "dbeta", p->dbeta, f->beta_dtype, b, t, hv, 1, p->dbeta_strides, 1, true };
-}
+#define ROWS_OF(p, f) GRADIENTS_OF(p, f, 1, 1) /* a gate is one number */
 
 /* What the forward may serve and the backward does not. */
 static tilert_status check_served(const char *who, const Params *p, const tilekern_gdn_params *f)
 {
-	const bool raw_gate = (f->options & TILEKERN_RAW_GATE) != 0;
-	const struct { const char *name; bool given; } fields[] = { { "da_log", p->da_log != 0 }, { "ddt_bias", p->ddt_bias != 0 } };
 	tilert_status s = check_dtypes(who, &(CheckDtype){ "dtype", f->dtype, 2, { TILERT_BF16, TILERT_F16 } }, 1);
 	if (s == TILERT_OK && !saved(f) && (f->states || f->u || f->records))
 		s = launch_fail(TILERT_EINVAL, "%s: of the forward's states, u and records, at 0x%llx, 0x%llx and 0x%llx, all are needed, or none", who,
 			(unsigned long long)f->states, (unsigned long long)f->u, (unsigned long long)f->records);
-	for (size_t i = 0; s == TILERT_OK && i < sizeof fields / sizeof fields[0]; i++) {
-		if (fields[i].given && !raw_gate)
-			s = launch_fail(TILERT_EINVAL, "%s: %s is given, which needs RAW_GATE; options are 0x%x", who, fields[i].name, f->options);
-	}
-	return s;
+	return s == TILERT_OK ? gradients_check_raw(who, f->options, p->da_log, p->ddt_bias) : s;
 }
 
 static tilert_status check_addresses(const char *who, const Params *p, const tilekern_gdn_params *f)
@@ -125,8 +102,8 @@ static tilert_status check_addresses(const char *who, const Params *p, const til
 		{ "dfinal_state", p->dfinal_state, 16, false }, { "dq", p->dq, 16, false }, { "dk", p->dk, 16, false }, { "dv", p->dv, 16, false },
 		{ "dg", p->dg, (unsigned)tilert_dtype_size(f->gate_dtype), false }, { "dbeta", p->dbeta, (unsigned)tilert_dtype_size(f->beta_dtype), false },
 		{ "da_log", p->da_log, 4, false }, { "ddt_bias", p->ddt_bias, 4, false }, { "dinitial_state", p->dinitial_state, 16, false },
-		{ "workspace", p->workspace, GDN_ALIGN, f->tokens > 0 }, { "states", f->states, 16, false }, { "u", f->u, 16, false },
-		{ "records", f->records, GDN_ALIGN, false },
+		{ "workspace", p->workspace, WORKSPACE_ALIGN, f->tokens > 0 }, { "states", f->states, 16, false }, { "u", f->u, 16, false },
+		{ "records", f->records, WORKSPACE_ALIGN, false },
 	};
 	return check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
 }
@@ -135,10 +112,11 @@ static tilert_status check_addresses(const char *who, const Params *p, const til
 static tilert_status check_regions(const char *who, const Params *p, const tilekern_gdn_params *f)
 {
 	enum { OWN = 10 };
-	Rows given[GDN_ROWS], rows[ROWS];
+	const Rows rows[] = ROWS_OF(p, f);
+	Rows given[GDN_ROWS];
 	const States st = STATES_OF(f);
 	const int64_t hv = f->value_heads, chunks = f->tokens > 0 ? sequences_slots(SEQUENCES_OF(f)) * hv : 0, states = sequences_count(SEQUENCES_OF(f)) * hv * f->key_dim * f->value_dim * (int64_t)sizeof(float);
-	Region r[OWN + GDN_ROWS + ROWS + STATES_REGIONS] = {
+	Region r[OWN + GDN_ROWS + GRADIENTS + STATES_REGIONS] = {
 		{ "workspace", p->workspace, f->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true },
 		{ "a_log", f->a_log, hv * (int64_t)tilert_dtype_size(f->a_log_dtype), 0, 0, false },
 		{ "dt_bias", f->dt_bias, hv * (int64_t)tilert_dtype_size(f->dt_bias_dtype), 0, 0, false }, sequences_region(SEQUENCES_OF(f)),
@@ -149,12 +127,11 @@ static tilert_status check_regions(const char *who, const Params *p, const tilek
 	};
 	gdn_rows(f, given);
 	given[U].written = false;
-	list_rows(p, f, rows);
 	for (int i = 0; i < GDN_ROWS; i++)
 		r[OWN + i] = rows_region(&given[i]);
-	for (int i = 0; i < ROWS; i++)
+	for (int i = 0; i < GRADIENTS; i++)
 		r[OWN + GDN_ROWS + i] = rows_region(&rows[i]);
-	states_regions(&st, r + OWN + GDN_ROWS + ROWS);
+	states_regions(&st, r + OWN + GDN_ROWS + GRADIENTS);
 	return check_apart(who, r, sizeof r / sizeof r[0]);
 }
 
@@ -173,13 +150,12 @@ static tilekern_gdn_params inputs(const tilekern_gdn_params *f)
 /* Of what the backward adds to the forward. */
 static tilert_status check_own(const char *who, const Params *p, const tilekern_gdn_params *f)
 {
-	Rows rows[ROWS];
-	list_rows(p, f, rows);
+	const Rows rows[] = ROWS_OF(p, f);
 	tilert_status s = check_pointers(who, &(CheckPointer){ "dout", p->dout, 16, f->tokens > 0 }, 1);
 	if (s == TILERT_OK)
 		s = check_addresses(who, p, f);
 	if (s == TILERT_OK)
-		s = check_strides(who, rows, ROWS);
+		s = check_strides(who, rows, GRADIENTS);
 	return s == TILERT_OK ? check_regions(who, p, f) : s;
 }
 
@@ -203,17 +179,7 @@ static tilert_status check(const char *who, const void *params)
 
 /* ---- Calls ---------------------------------------------------------------------------------------------------- */
 
-static void add_states(Args *a, const Params *p, const tilekern_gdn_params *f)
-{
-	const int64_t hv = f->value_heads, kv = f->key_dim * f->value_dim, ends[] = { sequences_count(SEQUENCES_OF(f)), hv, f->key_dim, f->value_dim };
-	const int64_t strides[] = { hv * kv, kv, f->state_v_first ? 1 : f->value_dim, f->state_v_first ? f->key_dim : 1 };
-	args_tensor(a, "dht", p->dfinal_state, TILERT_F32, 4, ends, strides);
-	args_integer(a, "d0", strides[0]);
-	args_tensor(a, "dh0", p->dinitial_state, TILERT_F32, 4, ends, strides);
-	args_integer(a, "j0", strides[0]);
-}
-
-static void add_gradients(Args *a, Rows r[ROWS])
+static void add_gradients(Args *a, const Rows r[GRADIENTS])
 {
 	args_rows(a, &r[DQ], "dq", "x0");
 	args_rows(a, &r[DK], "dk", "y0");
@@ -228,13 +194,13 @@ static void add_arguments(Args *a, const Params *p, const tilekern_gdn_params *f
 	const int64_t n = sequences_slots(SEQUENCES_OF(f)), hv = f->value_heads, heads[] = { hv };
 	const bool key_first = saved(f) && !f->state_v_first;
 	const int64_t states[] = { n, hv, key_first ? f->key_dim : f->value_dim, key_first ? f->value_dim : f->key_dim }, gradients[] = { n, hv, TILE, TILE }, sums[] = { hv, n, 2 };
-	Rows r[ROWS];
-	list_rows(p, f, r);
+	const States ends = GRADIENTS_STATES_OF(p, f);
+	Rows r[] = ROWS_OF(p, f);
 	r[DV].p = c->o;
 	r[DV].given = c->o_strides;
 	args_rows(a, &r[DOUT], "dout", "r0");
 	add_gradients(a, r);
-	add_states(a, p, f);
+	gradients_states_arguments(a, &ends);
 	args_tensor(a, key_first ? "hkv" : "hvk", saved(f) ? f->states : p->workspace + l->states, f->dtype, 4, states, NULL);
 	args_tensor(a, "dstates", p->workspace + l->gradients, f->dtype, 4, gradients, NULL);
 	args_tensor(a, "sums", p->da_log || p->ddt_bias ? p->workspace + l->sums : 0, TILERT_F32, 3, sums, NULL);
@@ -242,28 +208,10 @@ static void add_arguments(Args *a, const Params *p, const tilekern_gdn_params *f
 	args_tensor(a, "ddt_bias", p->ddt_bias, TILERT_F32, 1, heads, NULL);
 }
 
-/* Zeros behind the last sequence, for any 16-bit type as for bf16. */
-static tilert_status queue_clear(Queue *q, const Params *p, const tilekern_gdn_params *f)
-{
-	Args a = { .n = 0 };
-	Rows r[ROWS];
-	const struct { const char *name; int64_t value; } dims[] = { { "B", f->batch }, { "T", f->tokens }, { "H", f->qk_heads }, { "HV", f->value_heads },
-		{ "K", f->key_dim }, { "V", f->value_dim } };
-	list_rows(p, f, r);
-	for (int i = 0; i < ROWS; i++)
-		r[i].dtype = r[i].dtype == TILERT_F32 ? TILERT_F32 : TILERT_BF16;
-	add_gradients(&a, r);
-	sequences_arguments(&a, SEQUENCES_OF(f));
-	for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++)
-		args_dim(&a, dims[i].name, dims[i].value);
-	return queue_kernel(q, (int[AXES]){ backward_clear, none, TILE, any }, &a);
-}
-
 /* No tokens: the gradient of the states passes through. */
 static tilert_status queue_states(Queue *q, const Params *p, const tilekern_gdn_params *f)
 {
-	const States s = { .sequences = sequences_count(SEQUENCES_OF(f)), .heads = f->value_heads, .key_dim = f->key_dim, .value_dim = f->value_dim,
-		.dtype = TILERT_F32, .v_first = f->state_v_first != 0, .initial = p->dfinal_state, .final = p->dinitial_state };
+	const States s = GRADIENTS_STATES_OF(p, f);
 	return states_only(q, &s);
 }
 
@@ -295,7 +243,7 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_gdn_par
 		s = queue_kernel(q, (int[AXES]){ backward_beta, type, TILE, any }, &a);
 	if (s == TILERT_OK && (p->da_log || p->ddt_bias))
 		s = queue_kernel(q, (int[AXES]){ backward_sums, none, TILE, any }, &a);
-	return s == TILERT_OK && f->cu_seqlens ? queue_clear(q, p, f) : s;
+	return s == TILERT_OK && f->cu_seqlens ? gradients_clear(q, SEQUENCES_OF(f), (const Rows[])ROWS_OF(p, f)) : s;
 }
 
 static tilert_status queue(Queue *q, const void *params, int sm_count)

@@ -27,7 +27,7 @@ int64_t gdn_key_tile(const tilekern_gdn_params *p) { return p->key_dim <= 64 ? 6
 int64_t gdn_value_tile(const tilekern_gdn_params *p) { return ceil_div(p->value_dim, 128) * 128; }
 bool gdn_saves(const tilekern_gdn_params *p) { return p->states || p->u; }
 
-static size_t aligned(size_t bytes) { return (bytes + GDN_ALIGN - 1) / GDN_ALIGN * GDN_ALIGN; }
+static size_t aligned(size_t bytes) { return (bytes + WORKSPACE_ALIGN - 1) / WORKSPACE_ALIGN * WORKSPACE_ALIGN; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* What SPLIT_INVARIANT makes of heads and dims: a sequence of 64 chunks of up to 22 lanes is cut, one of 128 of 32 lanes, none of half the device. */
@@ -55,7 +55,7 @@ static void lay_out(GdnPlan *l, const tilekern_gdn_params *p, int sm_count)
 	int64_t held = p->split == TILEKERN_SPLIT_INVARIANT || starts == 0 ? 0 : least(sequences(p) * heads, sm_count / 2);
 	l->fade = (size_t)records * TILEKERN_GDN_RECORD_BYTES;
 	l->pending = aligned(l->fade + (size_t)records * sizeof(float));
-	l->starts = l->pending + GDN_ALIGN;
+	l->starts = l->pending + WORKSPACE_ALIGN;
 	l->change = l->starts + (size_t)(starts * 128 * k) * sizeof(float);
 	l->hold = l->change + (size_t)(starts * 2 * k * k) * 2;
 	l->bytes = l->hold + (size_t)(held * p->key_dim * p->value_dim) * sizeof(float);
@@ -119,7 +119,7 @@ static void plan_single(GdnPlan *l, const tilekern_gdn_params *p, int sm_count)
 	l->share = (float)p->value_heads / (float)sm_count;
 	l->units = sequences(p) + (l->least > 0 ? p->batch * (p->tokens / (FORWARD_C * l->least)) : 0);
 	l->work = aligned((size_t)l->units * 4 * sizeof(int32_t));
-	l->held = l->work + GDN_ALIGN; /* all of it less than the records would take */
+	l->held = l->work + WORKSPACE_ALIGN; /* all of it less than the records would take */
 }
 
 /* A chunk takes a CTA 1.1 us with 64 columns of V and 2.0 us with 128 (H200): the first is for calls that leave multiprocessors idle. */

@@ -5,8 +5,6 @@
 #include <stdbool.h>
 #include <tilekern/gdn.h>
 
-enum { GDN_ALIGN = 256 /* of the workspace's tensors */ };
-
 /* What the extents of a call, which have been checked, come to. */
 int64_t gdn_key_tile(const tilekern_gdn_params *p);   /* K rounded up to a tile: 64, 128 or 256 */
 int64_t gdn_value_tile(const tilekern_gdn_params *p); /* V rounded up to 128s */

@@ -4,9 +4,10 @@
 #include <stddef.h>
 
 #include "../launch/error.h"
+#include "../launch/gradients.h"
 #include "kda.h"
 
-enum { TILE = 128 /* channels of a state in memory */, ALIGN = KDA_ALIGN };
+enum { TILE = 128 /* channels of a state in memory */ };
 
 typedef tilekern_kda_backward_params Params;
 
@@ -44,13 +45,13 @@ static Plan plan(const Params *p, const tilekern_kda_params *f, int sm_count)
 	if (f->tokens == 0)
 		return l;
 	l.shares = kda_plan(&scan, sm_count);
-	l.back = kda_place(&l.bytes, (int64_t)l.shares.bytes);
-	l.saved = kda_place(&l.bytes, f->saved ? 0 : (int64_t)kda_saved(f).bytes);
-	l.gradients = kda_place(&l.bytes, chunks * kda_columns(f) * TILE * 2);
-	l.dv = kda_place(&l.bytes, p->dv ? 0 : rows * f->value_dim * 2);
-	l.sums = kda_place(&l.bytes, p->da_log || p->ddt_bias ? chunks * 2 * TILE * 4 : 0);
-	l.dq = kda_place(&l.bytes, p->dq ? keys : 0);
-	l.dk = kda_place(&l.bytes, p->dk ? keys : 0);
+	l.back = workspace_place(&l.bytes, (int64_t)l.shares.bytes);
+	l.saved = workspace_place(&l.bytes, f->saved ? 0 : (int64_t)kda_saved(f).bytes);
+	l.gradients = workspace_place(&l.bytes, chunks * kda_columns(f) * TILE * 2);
+	l.dv = workspace_place(&l.bytes, p->dv ? 0 : rows * f->value_dim * 2);
+	l.sums = workspace_place(&l.bytes, p->da_log || p->ddt_bias ? chunks * 2 * TILE * 4 : 0);
+	l.dq = workspace_place(&l.bytes, p->dq ? keys : 0);
+	l.dk = workspace_place(&l.bytes, p->dk ? keys : 0);
 	return l;
 }
 
@@ -81,18 +82,7 @@ static bool idle(const void *p)
 	return take("", p, &f) != TILERT_OK || sequences_count(SEQUENCES_OF(&f)) == 0 || f.value_heads == 0;
 }
 
-enum { DOUT, DQ, DK, DV, DG, DBETA, ROWS };
-
-static void list_rows(const Params *p, const tilekern_kda_params *f, Rows r[ROWS])
-{
-	const int64_t b = f->batch, t = f->tokens, h = f->qk_heads, hv = f->value_heads;
-	r[DOUT] = (Rows){ "dout", p->dout, f->dtype, b, t, hv, f->value_dim, p->dout_strides, 8, false };
-	r[DQ] = (Rows){ "dq", p->dq, f->dtype, b, t, h, f->key_dim, p->dq_strides, 8, true };
-	r[DK] = (Rows){ "dk", p->dk, f->dtype, b, t, h, f->key_dim, p->dk_strides, 8, true };
-	r[DV] = (Rows){ "dv", p->dv, f->dtype, b, t, hv, f->value_dim, p->dv_strides, 8, true };
-	r[DG] = (Rows){ "dg", p->dg, f->gate_dtype, b, t, hv, f->key_dim, p->dg_strides, f->gate_dtype == TILERT_F32 ? 4 : 8, true };
-	r[DBETA] = (Rows){ "dbeta", p->dbeta, f->beta_dtype, b, t, hv, 1, p->dbeta_strides, 1, true };
-}
+#define ROWS_OF(p, f) GRADIENTS_OF(p, f, (f)->key_dim, (f)->gate_dtype == TILERT_F32 ? 4 : 8)
 
 /* What the forward may serve and the backward does not. */
 static tilert_status check_served(const char *who, const Params *p, const tilekern_kda_params *f)
@@ -101,13 +91,8 @@ static tilert_status check_served(const char *who, const Params *p, const tileke
 		{ "gate_dtype", f->gate_dtype, 2, { TILERT_F32, f->dtype } },
 		{ "a_log_dtype", f->a_log_dtype, 1, { TILERT_F32 } }, { "dt_bias_dtype", f->dt_bias_dtype, 1, { TILERT_F32 } },
 	};
-	const struct { const char *name; bool given; } fields[] = { { "da_log", p->da_log != 0 }, { "ddt_bias", p->ddt_bias != 0 } };
 	tilert_status s = check_dtypes(who, dtypes, sizeof dtypes / sizeof dtypes[0]);
-	for (size_t i = 0; s == TILERT_OK && i < sizeof fields / sizeof fields[0]; i++) {
-		if (fields[i].given && (f->options & TILEKERN_RAW_GATE) == 0)
-			s = launch_fail(TILERT_EINVAL, "%s: %s is given, which the backward does not serve with options 0x%x", who, fields[i].name, f->options);
-	}
-	return s;
+	return s == TILERT_OK ? gradients_check_raw(who, f->options, p->da_log, p->ddt_bias) : s;
 }
 
 static tilert_status check_addresses(const char *who, const Params *p, const tilekern_kda_params *f)
@@ -116,7 +101,7 @@ static tilert_status check_addresses(const char *who, const Params *p, const til
 		{ "dfinal_state", p->dfinal_state, 16, false }, { "dq", p->dq, 16, false }, { "dk", p->dk, 16, false }, { "dv", p->dv, 16, false },
 		{ "dg", p->dg, 16, false }, { "dbeta", p->dbeta, (unsigned)tilert_dtype_size(f->beta_dtype), false }, { "da_log", p->da_log, 4, false },
 		{ "ddt_bias", p->ddt_bias, 4, false }, { "dinitial_state", p->dinitial_state, 16, false },
-		{ "workspace", p->workspace, ALIGN, f->tokens > 0 },
+		{ "workspace", p->workspace, WORKSPACE_ALIGN, f->tokens > 0 },
 	};
 	return check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
 }
@@ -125,11 +110,12 @@ static tilert_status check_addresses(const char *who, const Params *p, const til
 static tilert_status check_regions(const char *who, const Params *p, const tilekern_kda_params *f)
 {
 	enum { OWN = 9, INPUTS = KDA_ROWS };
-	Rows given[KDA_ROWS], rows[ROWS];
+	const Rows rows[] = ROWS_OF(p, f);
+	Rows given[KDA_ROWS];
 	const int64_t heads = f->value_heads * 4, ends = sequences_count(SEQUENCES_OF(f)) * f->value_heads * f->key_dim * f->value_dim * (int64_t)sizeof(float);
 	const tilekern_kda_params scan = again(p, f);
 	const States st = STATES_OF(&scan);
-	Region r[OWN + INPUTS + ROWS + STATES_REGIONS] = {
+	Region r[OWN + INPUTS + GRADIENTS + STATES_REGIONS] = {
 		{ "workspace", p->workspace, f->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true }, { "a_log", f->a_log, heads, 0, 0, false },
 		{ "dt_bias", f->dt_bias, heads * f->key_dim, 0, 0, false }, sequences_region(SEQUENCES_OF(f)),
 		{ "saved", f->saved, f->tokens > 0 ? (int64_t)f->saved_bytes : 0, 0, 0, false },
@@ -138,12 +124,11 @@ static tilert_status check_regions(const char *who, const Params *p, const tilek
 	};
 	kda_rows(f, given);
 	given[O].p = 0;
-	list_rows(p, f, rows);
 	for (int i = 0; i < INPUTS; i++)
 		r[OWN + i] = rows_region(&given[i]);
-	for (int i = 0; i < ROWS; i++)
+	for (int i = 0; i < GRADIENTS; i++)
 		r[OWN + INPUTS + i] = rows_region(&rows[i]);
-	states_regions(&st, r + OWN + INPUTS + ROWS);
+	states_regions(&st, r + OWN + INPUTS + GRADIENTS);
 	return check_apart(who, r, sizeof r / sizeof r[0]);
 }
 
@@ -161,7 +146,6 @@ static tilert_status check(const char *who, const void *params)
 {
 	const Params *p = params;
 	tilekern_kda_params f;
-	Rows rows[ROWS];
 	tilert_status s = take(who, p, &f);
 	if (s != TILERT_OK)
 		return s;
@@ -173,10 +157,10 @@ static tilert_status check(const char *who, const void *params)
 		s = check_served(who, p, &f);
 	if (s != TILERT_OK || idle(p))
 		return s;
-	list_rows(p, &f, rows);
+	const Rows rows[] = ROWS_OF(p, &f);
 	s = check_addresses(who, p, &f);
 	if (s == TILERT_OK)
-		s = check_strides(who, rows, ROWS);
+		s = check_strides(who, rows, GRADIENTS);
 	return s == TILERT_OK ? check_regions(who, p, &f) : s;
 }
 
@@ -185,13 +169,11 @@ static tilert_status check(const char *who, const void *params)
 /* What only the backward has; q and k of several value heads have their gradients in the workspace first. */
 static void add_arguments(Args *a, const Params *p, const tilekern_kda_params *f, const Plan *l)
 {
-	const int64_t n = sequences_slots(SEQUENCES_OF(f)), hv = f->value_heads, kv = f->key_dim * f->value_dim;
+	const int64_t n = sequences_slots(SEQUENCES_OF(f)), hv = f->value_heads;
 	const int64_t states[] = { n, hv, kda_columns(f), TILE }, sums[] = { n, hv, 2, TILE }, heads[] = { hv, f->key_dim };
-	const int64_t ends[] = { sequences_count(SEQUENCES_OF(f)), hv, f->key_dim, f->value_dim };
-	const int64_t strides[] = { hv * kv, kv, f->state_v_first ? 1 : f->value_dim, f->state_v_first ? f->key_dim : 1 };
+	const States ends = GRADIENTS_STATES_OF(p, f);
 	const tilert_ptr w = p->workspace;
-	Rows r[ROWS];
-	list_rows(p, f, r);
+	Rows r[] = ROWS_OF(p, f);
 	if (!p->dv) {
 		r[DV].p = w + l->dv;
 		r[DV].given = (tilekern_strides){ 0, 0, 0 };
@@ -203,10 +185,7 @@ static void add_arguments(Args *a, const Params *p, const tilekern_kda_params *f
 	args_rows(a, &r[DG], "dg", "z0");
 	args_rows(a, &r[DBETA], ARGS_TYPED(f->beta_dtype, "dbeta"), "e0");
 	args_tensor(a, "dstates", w + l->gradients, TILERT_BF16, 4, states, NULL);
-	args_tensor(a, "dht", p->dfinal_state, TILERT_F32, 4, ends, strides);
-	args_integer(a, "d0", strides[0]);
-	args_tensor(a, "dh0", p->dinitial_state, TILERT_F32, 4, ends, strides);
-	args_integer(a, "j0", strides[0]);
+	gradients_states_arguments(a, &ends);
 	const struct { const char *name; int64_t value; } dims[] = { { "B", f->batch }, { "T", f->tokens }, { "H", f->qk_heads }, { "HV", hv },
 		{ "K", f->key_dim }, { "V", f->value_dim } };
 	for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++)
@@ -219,8 +198,7 @@ static void add_arguments(Args *a, const Params *p, const tilekern_kda_params *f
 /* dq and dk as the callers', or, with `each`, as those of every value head. */
 static void add_keys(Args *a, const Params *p, const tilekern_kda_params *f, const Plan *l, bool each)
 {
-	Rows r[ROWS];
-	list_rows(p, f, r);
+	Rows r[] = ROWS_OF(p, f);
 	for (int i = DQ; i <= DK && each; i++) {
 		r[i].heads = f->value_heads;
 		r[i].given = (tilekern_strides){ 0, 0, 0 };
@@ -245,8 +223,7 @@ static tilert_status queue_heads(Queue *q, const Args *base, const Params *p, co
 /* No tokens: the gradient of the states passes through. */
 static tilert_status queue_states(Queue *q, const Params *p, const tilekern_kda_params *f)
 {
-	const States s = { .sequences = sequences_count(SEQUENCES_OF(f)), .heads = f->value_heads, .key_dim = f->key_dim, .value_dim = f->value_dim,
-		.dtype = TILERT_F32, .v_first = f->state_v_first != 0, .initial = p->dfinal_state, .final = p->dinitial_state };
+	const States s = GRADIENTS_STATES_OF(p, f);
 	return states_only(q, &s);
 }
 
@@ -254,15 +231,13 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_par
 {
 	const Plan l = plan(p, f, sm_count);
 	const tilekern_kda_params scan = again(p, f);
-	const bool each = f->value_heads > f->qk_heads, packed = f->cu_seqlens != 0, raw_gate = (f->options & TILEKERN_RAW_GATE) != 0;
+	const bool each = f->value_heads > f->qk_heads, raw_gate = (f->options & TILEKERN_RAW_GATE) != 0;
 	const int type = f->dtype == TILERT_F16 ? f16 : bf16, gate = f->gate_dtype == TILERT_F32 ? f32 : same;
 	const int kind = (f->options & TILEKERN_BOUNDED_GATE) != 0 ? bounded : raw, form = !raw_gate ? gate : gate == f32 ? raw_f32 : kind;
 	const Args base = kda_arguments(f);
-	Args a = base, last = base;
+	Args a = base;
 	add_arguments(&a, p, f, &l);
-	last = a;
 	add_keys(&a, p, f, &l, each);
-	add_keys(&last, p, f, &l, false);
 	tilert_status s = f->saved ? kda_queue_fades(q, &scan, &l.shares, p->workspace + l.back)
 		: kda_queue_saved(q, &scan, &l.shares, p->workspace + l.back, p->workspace + l.saved);
 	if (s == TILERT_OK)
@@ -275,7 +250,7 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_par
 		s = queue_kernel(q, (int[AXES]){ backward_sums, none, KDA_MAX_KEYS, any }, &a);
 	if (s == TILERT_OK && each && (p->dq || p->dk))
 		s = queue_heads(q, &base, p, f, &l);
-	return s == TILERT_OK && packed ? queue_kernel(q, (int[AXES]){ backward_clear, type, KDA_MAX_KEYS, gate }, &last) : s;
+	return s == TILERT_OK && f->cu_seqlens ? gradients_clear(q, SEQUENCES_OF(f), (const Rows[])ROWS_OF(p, f)) : s;
 }
 
 static tilert_status queue(Queue *q, const void *params, int sm_count)

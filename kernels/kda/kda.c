@@ -95,7 +95,7 @@ static tilert_status check_addresses(const char *who, const tilekern_kda_params 
 		{ "q", p->q, 16, tokens }, { "k", p->k, 16, tokens }, { "v", p->v, 16, tokens }, { "g", p->g, 16, tokens },
 		{ "beta", p->beta, (unsigned)tilert_dtype_size(p->beta_dtype), tokens }, { "o", p->o, 16, tokens },
 		{ "a_log", p->a_log, (unsigned)tilert_dtype_size(p->a_log_dtype), false }, { "dt_bias", p->dt_bias, (unsigned)tilert_dtype_size(p->dt_bias_dtype), false },
-		{ "workspace", p->workspace, 256, tokens && p->split == TILEKERN_SPLIT_AUTO }, { "saved", p->saved, KDA_ALIGN, false }, sequences_pointer(SEQUENCES_OF(p)),
+		{ "workspace", p->workspace, WORKSPACE_ALIGN, tokens && p->split == TILEKERN_SPLIT_AUTO }, { "saved", p->saved, WORKSPACE_ALIGN, false }, sequences_pointer(SEQUENCES_OF(p)),
 	};
 	return check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
 }
@@ -234,22 +234,15 @@ enum { TILE = 128 /* channels, and columns of V at a time, of saved states */, R
 
 int64_t kda_columns(const tilekern_kda_params *p) { return (p->value_dim + TILE - 1) / TILE * TILE; }
 
-size_t kda_place(size_t *at, int64_t bytes)
-{
-	size_t here = *at;
-	*at += ((size_t)bytes + KDA_ALIGN - 1) / KDA_ALIGN * KDA_ALIGN;
-	return here;
-}
-
 KdaSaved kda_saved(const tilekern_kda_params *p)
 {
 	const int64_t chunks = sequences_slots(SEQUENCES_OF(p)) * p->value_heads;
 	KdaSaved l = { 0 };
 	if (p->tokens == 0)
 		return l;
-	l.records = kda_place(&l.bytes, chunks * 2 * RECORD);
-	l.states = kda_place(&l.bytes, chunks * kda_columns(p) * TILE * 2);
-	l.u = kda_place(&l.bytes, p->batch * p->tokens * p->value_heads * p->value_dim * 2);
+	l.records = workspace_place(&l.bytes, chunks * 2 * RECORD);
+	l.states = workspace_place(&l.bytes, chunks * kda_columns(p) * TILE * 2);
+	l.u = workspace_place(&l.bytes, p->batch * p->tokens * p->value_heads * p->value_dim * 2);
 	return l;
 }
 

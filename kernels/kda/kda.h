@@ -9,7 +9,7 @@
 #include "plan.h"
 
 /* Axes of variants.def. */
-enum { forward, backward_scan, backward_grads, backward_sums, backward_heads, backward_clear, backward_beta };
+enum { forward, backward_scan, backward_grads, backward_sums, backward_heads, backward_beta };
 enum { none, bf16, f16, f32 };
 enum { any = none, same = f32 + 1, raw, raw_f32, bounded, fade_bf16, fade_f16, fade_f32, save_same, save_f32, only_same, only_f32 };
 enum { KDA_MAX_KEYS = 128 };
@@ -22,8 +22,7 @@ Args kda_arguments(const tilekern_kda_params *p);
 
 /* What the backward needs of the forward (saved.tile): where its parts are, and its size. */
 typedef struct KdaSaved { size_t records, states, u, bytes; } KdaSaved;
-enum { KDA_ALIGN = 256, KDA_LEAST = 72 /* K and V: a box of 64 columns that lies behind the tensor altogether is an illegal access now and then */ };
-size_t kda_place(size_t *at, int64_t bytes); /* the next part, at a multiple of KDA_ALIGN */
+enum { KDA_LEAST = 72 /* K and V of saved calls: with 64 an H200 reported illegal accesses, and why is not known for certain (README.md, Domain) */ };
 KdaSaved kda_saved(const tilekern_kda_params *p);
 void kda_saved_arguments(Args *a, const tilekern_kda_params *p, tilert_ptr saved);
 int64_t kda_columns(const tilekern_kda_params *p); /* of V, of a saved state */

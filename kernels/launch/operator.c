@@ -12,6 +12,7 @@
 static const Variant shared[SHARED_KERNELS] = {
 	[COPY_STATES] = { .kernel = "copy_states", .image = tilekern_copy_states, .bytes = &tilekern_copy_states_bytes },
 	[DEAL] = { .kernel = "deal", .image = tilekern_deal, .bytes = &tilekern_deal_bytes },
+	[CLEAR] = { .kernel = "clear", .image = tilekern_clear, .bytes = &tilekern_clear_bytes },
 };
 
 /* The kernels of an operator, then the shared ones. */
@@ -45,6 +46,13 @@ static Operator *make(const Family *f, tilert_device *d, int sm_count)
 	}
 	*op = (Operator){ f, d, sm_count, l };
 	return op;
+}
+
+size_t workspace_place(size_t *at, int64_t bytes)
+{
+	size_t here = *at;
+	*at += ((size_t)bytes + WORKSPACE_ALIGN - 1) / WORKSPACE_ALIGN * WORKSPACE_ALIGN;
+	return here;
 }
 
 tilert_status operator_open(const Family *f, tilert_device *d, const void *out, Operator **op)

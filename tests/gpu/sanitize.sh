@@ -25,7 +25,9 @@ gemm_4       bin/test_numeric gemm_4_warp_specialised_m300*
 kda_forward  bin/test_numeric kda_gates_bounded
 kda_exact    bin/test_numeric kda_gates_of_any_size
 kda_shares   bin/test_numeric kda_shares_packed
+kda_64       bin/test_numeric kda_k64*
 kda_backward bin/test_numeric backward_kda_states
+gdn_backward bin/test_numeric backward_gdn_states
 gdn_forward  bin/test_numeric gdn_single
 gdn_narrow   bin/test_numeric gdn_gates_mixed_*
 gdn_64       bin/test_numeric gdn_k64_v128*

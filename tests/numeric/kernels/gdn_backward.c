@@ -423,17 +423,16 @@ static GdnRow random_row(Random *r, int lengths[5])
 	return row;
 }
 
-/* $TILE_TEST_RANDOM is a seed, for 200 calls. */
 static void run_random(const void *unused)
 {
-	const char *more = getenv("TILE_TEST_RANDOM");
 	int lengths[5];
+	bool named;
 	Random r;
 	(void)unused;
-	random_init(&r, more ? strtoull(more, NULL, 0) : 2);
-	for (int i = 0; i < (more ? 200 : 4); i++) {
+	const int calls = random_calls(&r, 2, 4, &named);
+	for (int i = 0; i < calls; i++) {
 		GdnRow row = random_row(&r, lengths);
-		if (more)
+		if (named)
 			print_message("%d: b%lld t%lld h%lld/%lld k%lld v%lld gates %d options %x states %d split %d of %u%s%s%s%s\n", i, (long long)row.in.batch,
 				(long long)row.in.tokens, (long long)row.in.qk_heads, (long long)row.in.value_heads, (long long)row.in.key_dim, (long long)row.in.value_dim,
 				(int)row.in.gates, row.options, (int)row.states, (int)row.split, row.processors, row.strided ? " strided" : "", row.lengths ? " packed" : "",

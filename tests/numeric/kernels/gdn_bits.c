@@ -117,90 +117,69 @@ static void run_continued(const void *row)
 	gdn_run_free(r);
 }
 
-/* One tensor after the other with tokens so far apart that element offsets pass 2^31: the same bits.  The gaps are never touched. */
+/* The tensor of these parameters with its `n` parts `apart` elements from one another: the same bits.  The gaps are never touched. */
+typedef struct Moved { const GdnTensor *tensor; size_t p, strides; } Moved;
+#define MOVED(field) { &r->field, offsetof(tilekern_gdn_params, field), offsetof(tilekern_gdn_params, field##_strides) }
+
+static void copy_parts(tilert_ptr to, size_t to_step, tilert_ptr from, size_t from_step, size_t bytes, int64_t n)
+{
+	char *part = memory(bytes);
+	for (int64_t i = 0; i < n; i++) {
+		OK(tilert_download(numeric_device(), part, from + (tilert_ptr)i * from_step, bytes));
+		OK(tilert_upload(numeric_device(), to + (tilert_ptr)i * to_step, part, bytes));
+	}
+	free(part);
+}
+
+static void run_moved(GdnRun *r, Moved m, int64_t n, int64_t elements, int64_t apart, tilekern_strides strides, const void *want)
+{
+	const size_t size = tilert_dtype_size(m.tensor->dtype), bytes = (size_t)elements * size, step = (size_t)apart * size;
+	const bool written = m.tensor == &r->o;
+	const tilekern_gdn_params near = r->p;
+	tilert_ptr far;
+	OK(tilert_alloc(numeric_device(), (size_t)(n - 1) * step + bytes, &far));
+	if (!written)
+		copy_parts(far, step, m.tensor->buffer.p, bytes, bytes, n);
+	*(tilert_ptr *)((char *)&r->p + m.p) = far;
+	*(tilekern_strides *)((char *)&r->p + m.strides) = strides;
+	gdn_run_poison(r);
+	gdn_run_forward(r);
+	if (written)
+		copy_parts(m.tensor->buffer.p, bytes, far, step, bytes, n);
+	OK(tilert_free(numeric_device(), far));
+	void *got = buffer_take(r->o.buffer);
+	assert_memory_equal(got, want, r->o.buffer.bytes);
+	free(got);
+	r->p = near;
+}
+
+/* One tensor after the other with tokens so far apart that element offsets pass 2^31. */
 static void run_far(const void *row)
 {
 	enum { APART = 1 << 24 }; /* elements */
 	GdnRun *r = gdn_run_make(row);
-	int64_t tokens = r->row.in.tokens;
 	gdn_run_forward(r);
 	void *want = buffer_take(r->o.buffer);
-	const struct { const GdnTensor *tensor; size_t p, strides; bool written; } all[] = {
-		{ &r->q, offsetof(tilekern_gdn_params, q), offsetof(tilekern_gdn_params, q_strides), false },
-		{ &r->k, offsetof(tilekern_gdn_params, k), offsetof(tilekern_gdn_params, k_strides), false },
-		{ &r->v, offsetof(tilekern_gdn_params, v), offsetof(tilekern_gdn_params, v_strides), false },
-		{ &r->o, offsetof(tilekern_gdn_params, o), offsetof(tilekern_gdn_params, o_strides), true },
-	};
+	const Moved all[] = { MOVED(q), MOVED(k), MOVED(v), MOVED(o) };
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
 		const GdnTensor *t = all[i].tensor;
-		size_t bytes = (size_t)(t->heads * t->width) * 2, step = (size_t)APART * 2;
-		tilekern_gdn_params near = r->p;
-		tilert_ptr far;
-		char *line = memory(bytes);
-		OK(tilert_alloc(numeric_device(), (size_t)(tokens - 1) * step + bytes, &far));
-		for (int64_t n = 0; n < tokens && !all[i].written; n++) {
-			OK(tilert_download(numeric_device(), line, t->buffer.p + (tilert_ptr)n * bytes, bytes));
-			OK(tilert_upload(numeric_device(), far + (tilert_ptr)n * step, line, bytes));
-		}
-		*(tilert_ptr *)((char *)&r->p + all[i].p) = far;
-		*(tilekern_strides *)((char *)&r->p + all[i].strides) = (tilekern_strides){ 0, APART, t->width };
-		gdn_run_poison(r);
-		gdn_run_forward(r);
-		for (int64_t n = 0; n < tokens && all[i].written; n++) {
-			OK(tilert_download(numeric_device(), line, far + (tilert_ptr)n * step, bytes));
-			OK(tilert_upload(numeric_device(), t->buffer.p + (tilert_ptr)n * bytes, line, bytes));
-		}
-		OK(tilert_free(numeric_device(), far));
-		void *got = buffer_take(r->o.buffer);
-		assert_memory_equal(got, want, r->o.buffer.bytes);
-		free(got);
-		free(line);
-		r->p = near;
+		run_moved(r, all[i], r->row.in.tokens, t->heads * t->width, APART, (tilekern_strides){ 0, APART, t->width }, want);
 	}
 	free(want);
 	gdn_run_free(r);
 }
 
-/* Rows of a batch whose elements are beyond 2^31 of the first row's, one tensor after the other: the same bits. */
+/* Rows of a batch whose elements are beyond 2^31 of the first row's, one tensor after the other. */
 static void run_far_rows(const void *row)
 {
 	const int64_t apart = (INT64_C(1) << 31) + 8; /* elements */
 	GdnRun *r = gdn_run_make(row);
 	gdn_run_forward(r);
 	void *want = buffer_take(r->o.buffer);
-	const struct { const GdnTensor *tensor; size_t p, strides; } all[] = {
-		{ &r->q, offsetof(tilekern_gdn_params, q), offsetof(tilekern_gdn_params, q_strides) },
-		{ &r->k, offsetof(tilekern_gdn_params, k), offsetof(tilekern_gdn_params, k_strides) },
-		{ &r->v, offsetof(tilekern_gdn_params, v), offsetof(tilekern_gdn_params, v_strides) },
-		{ &r->o, offsetof(tilekern_gdn_params, o), offsetof(tilekern_gdn_params, o_strides) },
-		{ &r->g, offsetof(tilekern_gdn_params, g), offsetof(tilekern_gdn_params, g_strides) },
-		{ &r->beta, offsetof(tilekern_gdn_params, beta), offsetof(tilekern_gdn_params, beta_strides) },
-	};
+	const Moved all[] = { MOVED(q), MOVED(k), MOVED(v), MOVED(o), MOVED(g), MOVED(beta) };
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-		const GdnTensor *t = all[i].tensor;
-		size_t size = tilert_dtype_size(t->dtype), bytes = (size_t)t->strides.batch * size;
-		tilekern_gdn_params near = r->p;
-		tilert_ptr far;
-		char *line = memory(bytes);
-		OK(tilert_alloc(numeric_device(), (size_t)apart * size + bytes, &far));
-		for (int64_t n = 0; n < 2; n++) {
-			OK(tilert_download(numeric_device(), line, t->buffer.p + (tilert_ptr)n * bytes, bytes));
-			OK(tilert_upload(numeric_device(), far + (tilert_ptr)n * (tilert_ptr)apart * size, line, bytes));
-		}
-		*(tilert_ptr *)((char *)&r->p + all[i].p) = far;
-		*(tilekern_strides *)((char *)&r->p + all[i].strides) = (tilekern_strides){ apart, t->strides.token, t->strides.head };
-		gdn_run_poison(r);
-		gdn_run_forward(r);
-		for (int64_t n = 0; n < 2 && t == &r->o; n++) {
-			OK(tilert_download(numeric_device(), line, far + (tilert_ptr)n * (tilert_ptr)apart * size, bytes));
-			OK(tilert_upload(numeric_device(), t->buffer.p + (tilert_ptr)n * bytes, line, bytes));
-		}
-		OK(tilert_free(numeric_device(), far));
-		void *got = buffer_take(r->o.buffer);
-		assert_memory_equal(got, want, r->o.buffer.bytes);
-		free(got);
-		free(line);
-		r->p = near;
+		const tilekern_strides s = all[i].tensor->strides;
+		run_moved(r, all[i], 2, s.batch, apart, (tilekern_strides){ apart, s.token, s.head }, want);
 	}
 	free(want);
 	gdn_run_free(r);

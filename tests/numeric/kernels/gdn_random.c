@@ -74,17 +74,16 @@ static GdnRow random_row(Random *r, int *lengths)
 	return row;
 }
 
-/* $TILE_TEST_RANDOM is a seed, for random_calls() calls that are named before they run. */
 static void run_random(const void *unused)
 {
-	const char *more = getenv("TILE_TEST_RANDOM");
 	int lengths[8];
+	bool named;
 	Random r;
 	(void)unused;
-	random_init(&r, more ? strtoull(more, NULL, 0) : 1);
-	for (int i = 0; i < (more ? random_calls() : 25); i++) {
+	const int calls = random_calls(&r, 1, 25, &named);
+	for (int i = 0; i < calls; i++) {
 		GdnRow row = random_row(&r, lengths);
-		if (more)
+		if (named)
 			print_message("%d: b%lld t%lld h%lld/%lld k%lld v%lld%s gates %d keys %d betas %d options %x states %d%s%s%s split %d processors %u%s\n", i,
 				(long long)row.in.batch, (long long)row.in.tokens, (long long)row.in.qk_heads, (long long)row.in.value_heads, (long long)row.in.key_dim,
 				(long long)row.in.value_dim, row.in.fp16 ? " fp16" : "", (int)row.in.gates, (int)row.in.keys, (int)row.in.betas, row.options, (int)row.states,

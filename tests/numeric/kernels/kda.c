@@ -439,17 +439,16 @@ static KdaRow random_row(Random *r, int *lengths)
 	return row;
 }
 
-/* $TILE_TEST_RANDOM is a seed, for random_calls() calls that are named before they run. */
 static void run_random(const void *unused)
 {
-	const char *more = getenv("TILE_TEST_RANDOM");
 	int lengths[8];
+	bool named;
 	Random r;
 	(void)unused;
-	random_init(&r, more ? strtoull(more, NULL, 0) : 1);
-	for (int i = 0; i < (more ? random_calls() : 12); i++) {
+	const int calls = random_calls(&r, 1, 12, &named);
+	for (int i = 0; i < calls; i++) {
 		KdaRow row = random_row(&r, lengths);
-		if (more)
+		if (named)
 			print_message("%d: b%lld t%lld h%lld/%lld k%lld v%lld%s gate %d keys %d options %x states %d%s%s\n", i, (long long)row.batch,
 				(long long)row.tokens, (long long)row.qk_heads, (long long)row.value_heads, (long long)row.key_dim, (long long)row.value_dim,
 				row.fp16 ? " fp16" : "", (int)row.gate, (int)row.keys, row.options, (int)row.states, row.strided ? " strided" : "",

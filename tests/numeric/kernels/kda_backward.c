@@ -399,17 +399,16 @@ static KdaRow random_row(Random *r, int lengths[4])
 	return row;
 }
 
-/* $TILE_TEST_RANDOM is a seed, for random_calls() calls. */
 static void run_random(const void *unused)
 {
-	const char *more = getenv("TILE_TEST_RANDOM");
 	int lengths[4];
+	bool named;
 	Random r;
 	(void)unused;
-	random_init(&r, more ? strtoull(more, NULL, 0) : 1);
-	for (int i = 0; i < (more ? random_calls() : 3); i++) {
+	const int calls = random_calls(&r, 1, 3, &named);
+	for (int i = 0; i < calls; i++) {
 		KdaRow row = random_row(&r, lengths);
-		if (more)
+		if (named)
 			print_message("%d: b%lld t%lld h%lld/%lld k%lld v%lld options %x states %d%s%s\n", i, (long long)row.batch, (long long)row.tokens,
 				(long long)row.qk_heads, (long long)row.value_heads, (long long)row.key_dim, (long long)row.value_dim, row.options, (int)row.states,
 				row.strided ? " strided" : "", row.lengths ? " packed" : "");

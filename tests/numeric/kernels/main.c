@@ -67,10 +67,12 @@ tilert_module *numeric_module(const char *name)
 	return modules[i].module;
 }
 
-int random_calls(void)
+int random_calls(Random *r, uint64_t seed, int fewer, bool *named)
 {
-	const char *n = getenv("TILE_TEST_CALLS");
-	return n ? atoi(n) : 200;
+	const char *from = getenv("TILE_TEST_RANDOM"), *calls = getenv("TILE_TEST_CALLS");
+	*named = from != NULL;
+	random_init(r, from ? strtoull(from, NULL, 0) : seed);
+	return !from ? fewer : calls ? atoi(calls) : 200;
 }
 
 void *memory(size_t bytes)

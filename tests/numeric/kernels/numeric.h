@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <tilert/tilert.h>
 
+#include "tests/check/random.h"
+
 /* Fails the test with the runtime's text. */
 #define OK(call) numeric_ok((call), tilert_last_error(), #call, __FILE__, __LINE__)
 void numeric_ok(tilert_status s, const char *text, const char *call, const char *file, int line);
@@ -47,8 +49,8 @@ void expect_same(const char *what, const float *x, const float *y, int64_t n);
 /* Each of the words, up to NULL, is in the text of an error. */
 void expect_words(const char *text, const char *const *words);
 
-/* $TILE_TEST_CALLS, or 200: calls of a soak. */
-int random_calls(void);
+/* How many random calls a test makes, from r: `fewer` from `seed`; where $TILE_TEST_RANDOM is a seed, $TILE_TEST_CALLS or 200 from that, each named before it runs. */
+int random_calls(Random *r, uint64_t seed, int fewer, bool *named);
 
 /* malloc that fails the test. */
 void *memory(size_t bytes);

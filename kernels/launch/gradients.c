@@ -1,0 +1,47 @@
+#include "gradients.h"
+
+#include "error.h"
+
+/* Zeros of 16 bits are the same in every type: such tensors are given as bf16. */
+static void add(Args *a, const Rows *r, const char *f32, const char *bits16, const char *far)
+{
+	Rows t = *r;
+	if (t.dtype != TILERT_F32)
+		t.dtype = TILERT_BF16;
+	args_rows(a, &t, t.dtype == TILERT_F32 ? f32 : bits16, far);
+}
+
+tilert_status gradients_clear(Queue *q, Sequences s, const Rows r[GRADIENTS])
+{
+	const bool wide = r[DG].unit > 1; /* a gate for each channel */
+	Args a = { .n = 0 };
+	add(&a, &r[DQ], NULL, "dq", "x0");
+	add(&a, &r[DK], NULL, "dk", "y0");
+	add(&a, &r[DV], NULL, "dv", "w0");
+	add(&a, &r[DG], wide ? "dgs" : "dg", wide ? "dgs16" : "dg16", "z0");
+	add(&a, &r[DBETA], "dbeta", "dbeta16", "e0");
+	sequences_arguments(&a, s);
+	const struct { const char *name; int64_t value; } dims[] = { { "B", s.batch }, { "T", s.tokens }, { "H", r[DQ].heads }, { "HV", r[DV].heads },
+		{ "K", rows_width(&r[DQ]) }, { "V", rows_width(&r[DV]) }, { "G", rows_width(&r[DG]) } };
+	for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++)
+		args_dim(&a, dims[i].name, dims[i].value);
+	return queue_shared(q, CLEAR, &a);
+}
+
+void gradients_states_arguments(Args *a, const States *s)
+{
+	const int64_t kv = s->key_dim * s->value_dim, extents[] = { s->sequences, s->heads, s->key_dim, s->value_dim };
+	const int64_t strides[] = { s->heads * kv, kv, s->v_first ? 1 : s->value_dim, s->v_first ? s->key_dim : 1 };
+	args_tensor(a, "dht", s->initial, TILERT_F32, 4, extents, strides);
+	args_integer(a, "d0", strides[0]);
+	args_tensor(a, "dh0", s->final, TILERT_F32, 4, extents, strides);
+	args_integer(a, "j0", strides[0]);
+}
+
+tilert_status gradients_check_raw(const char *who, unsigned options, tilert_ptr da_log, tilert_ptr ddt_bias)
+{
+	const char *name = da_log ? "da_log" : ddt_bias ? "ddt_bias" : NULL;
+	if (!name || (options & TILEKERN_RAW_GATE) != 0)
+		return TILERT_OK;
+	return launch_fail(TILERT_EINVAL, "%s: %s is given, which needs RAW_GATE; options are 0x%x", who, name, options);
+}
