@@ -68,21 +68,21 @@ bool scan_levels(const Layout *l, int axis, int within, Levels *out)
 
 int scan_within(const Op *scan, const Layout *l)
 {
-	return (int)attr_int(scan, "within", extent_along(l, (int)attr_int(scan, "axis", 0)));
+	return (int)attr_int(scan, AT_WITHIN, extent_along(l, (int)attr_int(scan, AT_AXIS, 0)));
 }
 
 static const Layout *layout_of_fragment(Arena *a, const Value *v)
 {
 	TileRef r = tile_ref(v);
-	const char *why, *text = attr_text(r.object, "layout", NULL);
-	bool warp = r.warp_scope || attr_int(r.object, "warp_scope", 0);
+	const char *why, *text = attr_text(r.object, AT_LAYOUT, NULL);
+	bool warp = r.warp_scope || attr_int(r.object, AT_WARP_SCOPE, 0);
 	return text && !warp ? layout_from_text(a, text, r.rank, r.shape, team_warps(tir_team(r.object)), &why) : NULL;
 }
 
 /* One total per block of positions below the warps' digit, and per line. */
 static int64_t scan_scratch(const Op *op, const Layout *l)
 {
-	int axis = (int)attr_int(op, "axis", 0), most = 0;
+	int axis = (int)attr_int(op, AT_AXIS, 0), most = 0;
 	Levels levels;
 	if (!scan_levels(l, axis, scan_within(op, l), &levels))
 		return 0;
@@ -97,7 +97,7 @@ static int64_t scan_scratch(const Op *op, const Layout *l)
 /* One partial result per warp along the axis, and per element of the result. */
 static int64_t reduce_scratch(const Op *op, const Layout *l)
 {
-	int axis = (int)attr_int(op, "axis", 0);
+	int axis = (int)attr_int(op, AT_AXIS, 0);
 	unsigned bits = warp_bits_along(l, axis);
 	return bits ? (int64_t)4 * (1 << __builtin_popcount(bits)) * extent_along(l, 1 - axis) : 0;
 }

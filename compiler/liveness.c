@@ -23,8 +23,8 @@ int64_t fragment_registers(const Tir *t, const Op *frag, const Op *team)
 {
 	const Type *ty = &frag->result->type;
 	const char *why;
-	int warps = attr_int(frag, "warp_scope", 0) ? 1 : team_warps(team);
-	const Layout *l = layout_from_text(t->arena, attr_text(frag, "layout", "?"), ty->rank, ty->shape, warps, &why);
+	int warps = attr_int(frag, AT_WARP_SCOPE, 0) ? 1 : team_warps(team);
+	const Layout *l = layout_from_text(t->arena, attr_text(frag, AT_LAYOUT, "?"), ty->rank, ty->shape, warps, &why);
 	bool packed = l && l->pairs && dtype_is_float(ty->dtype) && dtype_bits(ty->dtype) == 16;
 	return !l ? 0 : packed ? l->nregs / 2 : l->nregs;
 }
@@ -98,8 +98,8 @@ static int written_operand(const Op *op)
 	switch (op->code) {
 	case OP_FILL: return 0;
 	case OP_COPY: case OP_REDUCE: return 1;
-	case OP_STORE: return attr_int(op, "masked", 0) ? -1 : 1;
-	case OP_MMA: return attr_int(op, "acc", 0) == 0 ? 0 : -1;
+	case OP_STORE: return attr_int(op, AT_MASKED, 0) ? -1 : 1;
+	case OP_MMA: return attr_int(op, AT_ACC, 0) == 0 ? 0 : -1;
 	default: return -1;
 	}
 }
@@ -109,7 +109,7 @@ static bool stores_all(const Op *store, const Op *frag)
 {
 	const Region *body = store->parent;
 	const Type *ty = &frag->result->type;
-	const Attr *extents = body->owner && body->owner->code == OP_PARALLEL ? attr_get(body->owner, "extents") : NULL;
+	const Attr *extents = body->owner && body->owner->code == OP_PARALLEL ? attr_get(body->owner, AT_EXTENTS) : NULL;
 	for (int d = 0; d < ty->rank; d++) {
 		LoopIndex at = loop_index(body, store->args[2 + d]);
 		if (!extents || !at.known || at.arg != d || at.offset != 0 || extents->list[d] != ty->shape[d])
@@ -120,7 +120,7 @@ static bool stores_all(const Op *store, const Op *frag)
 
 static bool writes_all(const Op *op, const TileRef *r)
 {
-	bool rows_of_warp = r->warp_scope && !attr_int(r->object, "warp_scope", 0);
+	bool rows_of_warp = r->warp_scope && !attr_int(r->object, AT_WARP_SCOPE, 0);
 	for (int d = 0; d < r->object_rank; d++)
 		if (r->dims[d] != 0)
 			return false;
@@ -225,7 +225,7 @@ enum { SM_REGISTERS = 65536, THREAD_REGISTERS = 255 };
 /* A quarter of the SM's for a quarter of the warps, as ptxas counts. */
 int64_t launch_registers(const Op *kernel)
 {
-	int64_t warps = attr_int(kernel, "threads", 0) / 32, occupancy = attr_int(kernel, "occupancy", 1);
+	int64_t warps = attr_int(kernel, AT_THREADS, 0) / 32, occupancy = attr_int(kernel, AT_OCCUPANCY, 1);
 	int64_t quarter = (warps * (occupancy > 0 ? occupancy : 1) + 3) / 4, n = SM_REGISTERS / 4 / 32 / (quarter > 0 ? quarter : 1) / 8 * 8;
 	return n > THREAD_REGISTERS ? THREAD_REGISTERS / 8 * 8 : n;
 }
@@ -235,5 +235,5 @@ int64_t team_registers(const Op *team)
 	const Op *kernel = team;
 	while (kernel->parent)
 		kernel = kernel->parent->owner;
-	return attr_int(team, "setmaxnreg", launch_registers(kernel));
+	return attr_int(team, AT_SETMAXNREG, launch_registers(kernel));
 }

@@ -7,14 +7,14 @@
 
 static const char *name_of(const Op *op)
 {
-	return attr_text(op, "name", "?");
+	return attr_text(op, AT_NAME, "?");
 }
 
 /* A dim that some required tensor has as a bare extent is bound from it. */
 static bool dim_is_bound(const Op *kernel, const Op *dim)
 {
 	for (const Op *op = kernel->regions[0]->first; op; op = op->next) {
-		if (op->code != OP_TENSOR || attr_int(op, "optional", 0))
+		if (op->code != OP_TENSOR || attr_int(op, AT_OPTIONAL, 0))
 			continue;
 		for (int i = 0; i < op->result->type.rank; i++) {
 			if (tensor_extent(op, i) == dim->result)
@@ -93,7 +93,7 @@ static void put_tensor_text(Arena *a, const Op *op, Buffer *out)
 {
 	static const char *const directions[] = { "in", "in", "out", "inout" };
 	const Type *type = &op->result->type;
-	buffer_put(out, "%s%s %s %s", attr_int(op, "optional", 0) ? "optional " : "", directions[attr_int(op, "dir", 1) & 3],
+	buffer_put(out, "%s%s %s %s", attr_int(op, AT_OPTIONAL, 0) ? "optional " : "", directions[attr_int(op, AT_DIR, 1) & 3],
 		dtype_name(type->dtype), name_of(op));
 	for (int i = 0; i < type->rank; i++)
 		buffer_put(out, "[%s]", host_infix(a, tensor_extent(op, i)));
@@ -107,7 +107,7 @@ static void put_tensor_text(Arena *a, const Op *op, Buffer *out)
 static void put_doc(Arena *a, const Op *kernel, Buffer *out)
 {
 	buffer_put(out, "/**\n * Kernel %s: %" PRId64 " threads, %" PRId64 " bytes of shared memory", name_of(kernel),
-		attr_int(kernel, "threads", 0), kernel_smem(kernel));
+		attr_int(kernel, AT_THREADS, 0), kernel_smem(kernel));
 	for (const Op *op = kernel->regions[0]->first; op; op = op->next) {
 		for (int i = 0; op->code == OP_GRID && i < op->nargs; i++)
 			buffer_put(out, "%s%s%s", i ? ", " : ", grid (", host_infix(a, op->args[i]), i + 1 == op->nargs ? ")" : "");
@@ -134,7 +134,7 @@ static void put_struct(const Op *kernel, Buffer *out)
 		if (!is_field(kernel, op))
 			continue;
 		if (op->code == OP_TENSOR)
-			buffer_put(out, "\ttilert_tensor %s;%s\n", name_of(op), attr_int(op, "optional", 0) ? " /* data 0: absent */" : "");
+			buffer_put(out, "\ttilert_tensor %s;%s\n", name_of(op), attr_int(op, AT_OPTIONAL, 0) ? " /* data 0: absent */" : "");
 		else
 			buffer_put(out, "\t%s %s;\n", c_type(op->result->type.dtype), name_of(op));
 	}
@@ -146,7 +146,7 @@ static void put_argument(const Op *op, Buffer *out)
 {
 	const char *name = name_of(op);
 	if (op->code == OP_TENSOR) {
-		if (attr_int(op, "optional", 0))
+		if (attr_int(op, AT_OPTIONAL, 0))
 			buffer_put(out, "\tif (a->%s.data)\n\t", name);
 		buffer_put(out, "\targ[n].name = \"%s\", arg[n].kind = TILERT_ARG_TENSOR, arg[n++].tensor = a->%s;\n", name, name);
 		return;

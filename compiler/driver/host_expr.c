@@ -65,7 +65,7 @@ static const char *postfix(Arena *a, const Value *v, int depth, int *left, const
 	const char *word = operator_word(op), *p, *q;
 	switch (op->code) {
 	case OP_DIM:
-	case OP_PARAM: return attr_text(op, "name", "?");
+	case OP_PARAM: return attr_text(op, AT_NAME, "?");
 	case OP_SM_COUNT: return "sm_count";
 	case OP_CAST: return postfix(a, op->args[0], depth + 1, left, why);
 	case OP_NEG:
@@ -116,7 +116,7 @@ static const char *infix(Arena *a, const Value *v, bool inner, int *left)
 	if (value_const_int(v, &n))
 		return arena_printf(a, "%" PRId64, n);
 	if (op->code == OP_DIM || op->code == OP_PARAM)
-		return attr_text(op, "name", "?");
+		return attr_text(op, AT_NAME, "?");
 	if (op->code == OP_SM_COUNT)
 		return "sm_count";
 	if (op->code == OP_CAST)

@@ -114,7 +114,7 @@ static void print_resources(const Compilation *c, const Tir *t, const PtxasResul
 	if (!c->o->verbose)
 		return;
 	for (const Op *k = t->first; k; k = k->next) {
-		const char *name = attr_text(k, "name", "?");
+		const char *name = attr_text(k, AT_NAME, "?");
 		const PtxasKernel *p = ptxas_kernel(r, name);
 		fprintf(stderr, "tilec: kernel %s: ", name);
 		if (p)

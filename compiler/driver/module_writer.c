@@ -16,7 +16,7 @@ typedef struct Writer {
 
 static const char *name_of(const Op *op)
 {
-	return attr_text(op, "name", "?");
+	return attr_text(op, AT_NAME, "?");
 }
 
 /* A quoted expression; "0" after an error. */
@@ -33,9 +33,9 @@ static void put_tensor(Writer *w, const Op *tensor)
 {
 	static const char *const directions[] = { "in", "in", "out", "inout" };
 	const Type *type = &tensor->result->type;
-	int64_t dir = attr_int(tensor, "dir", 1), align = attr_int(tensor, "align", 0);
+	int64_t dir = attr_int(tensor, AT_DIR, 1), align = attr_int(tensor, AT_ALIGN, 0);
 	buffer_put(w->meta, "tensor \"%s\" %s %s %s", name_of(tensor), dtype_name(type->dtype), directions[dir & 3],
-		attr_int(tensor, "optional", 0) ? "optional" : "required");
+		attr_int(tensor, AT_OPTIONAL, 0) ? "optional" : "required");
 	if (align)
 		buffer_put(w->meta, " align %" PRId64, align);
 	buffer_put(w->meta, " rank %d extents", type->rank);
@@ -88,7 +88,7 @@ static void put_map(Writer *w, const TensorMap *m)
 
 int64_t kernel_smem(const Op *kernel)
 {
-	return attr_int(kernel, "smem", 0);
+	return attr_int(kernel, AT_SMEM, 0);
 }
 
 static bool find_grid_wait(Op *op, void *found)
@@ -109,7 +109,7 @@ static void put_kernel(Writer *w, const Op *kernel, const PtxasResult *resources
 	TensorMaps maps = kernel_tensor_maps(w->a, kernel);
 	const PtxasKernel *known = ptxas_kernel(resources, name_of(kernel));
 	buffer_put(w->meta, "kernel \"%s\" threads %" PRId64 " cluster %" PRId64 " smem %" PRId64 " registers %d tensormaps %d%s\n",
-		name_of(kernel), attr_int(kernel, "threads", 0), attr_int(kernel, "cluster", 1), kernel_smem(kernel), known ? known->registers : 0, maps.n,
+		name_of(kernel), attr_int(kernel, AT_THREADS, 0), attr_int(kernel, AT_CLUSTER, 1), kernel_smem(kernel), known ? known->registers : 0, maps.n,
 		waits_for_grids(kernel) ? " dependent" : "");
 	const Op *first = kernel->regions[0]->first;
 	for (const Op *op = first; op; op = op->next) {

@@ -19,7 +19,7 @@ typedef struct LogReader {
 static const Op *kernel_named(const Tir *t, const char *name, size_t n)
 {
 	for (const Op *k = t->first; k; k = k->next) {
-		const char *s = attr_text(k, "name", "");
+		const char *s = attr_text(k, AT_NAME, "");
 		if (strlen(s) == n && strncmp(s, name, n) == 0)
 			return k;
 	}
@@ -114,7 +114,7 @@ static Loc place(const LogReader *lr, const char *line, const Op *kernel)
 
 static const char *kernel_text(LogReader *lr, const Op *kernel)
 {
-	return kernel ? arena_printf(lr->a, "kernel '%s'", attr_text(kernel, "name", "?")) : "this file";
+	return kernel ? arena_printf(lr->a, "kernel '%s'", attr_text(kernel, AT_NAME, "?")) : "this file";
 }
 
 /* "(C7510) Potential Performance Loss: ..." and the notes about injected instructions. */
@@ -236,7 +236,7 @@ static void report_spills(LogReader *lr)
 		diag_error(lr->t->diags, op->loc, W_SPILL,
 			"kernel '%s' does not fit its registers: %d bytes of spill stores, %d of spill loads", k->name, k->spill_stores, k->spill_loads);
 		diag_note(lr->t->diags, full.role->loc, "%s '%s' is the fullest: %lld registers per thread, of which fragments take %lld",
-			full.role->code == OP_ROLE ? "role" : "kernel", attr_text(full.role, "name", "?"), (long long)full.has, (long long)full.fragments);
+			full.role->code == OP_ROLE ? "role" : "kernel", attr_text(full.role, AT_NAME, "?"), (long long)full.has, (long long)full.fragments);
 		diag_help(lr->t->diags, "smaller fragments, more warps or setmaxnreg give room; -Wno-spill compiles it nevertheless");
 		lr->ok = false;
 	}

@@ -40,6 +40,6 @@ void roles_report(const Tir *t, const Op *kernel, FILE *out)
 	RoleRegisters list[ROLES_MAX];
 	int n = roles_of(t, kernel, list);
 	for (int i = 0; i < n; i++)
-		fprintf(out, "tilec: kernel %s, role %s: %lld registers, of which fragments take %lld\n", attr_text(kernel, "name", "?"),
-			attr_text(list[i].role, "name", "?"), (long long)list[i].has, (long long)list[i].fragments);
+		fprintf(out, "tilec: kernel %s, role %s: %lld registers, of which fragments take %lld\n", attr_text(kernel, AT_NAME, "?"),
+			attr_text(list[i].role, AT_NAME, "?"), (long long)list[i].has, (long long)list[i].fragments);
 }

@@ -89,7 +89,7 @@ static bool set_arrivals(Elab *E, const Decl *d, const MBar *b, Op *op)
 		from = arena_printf(E->a, "%s%s%s", from, n == d->from ? "" : ",", one);
 	}
 	if (d->from) {
-		attr_set_text(E->t, op, "from", from);
+		attr_set_text(E->t, op, AT_FROM, from);
 		return true;
 	}
 	if (!eval_const_int(E, d->count, "count(...)", &count))
@@ -98,7 +98,7 @@ static bool set_arrivals(Elab *E, const Decl *d, const MBar *b, Op *op)
 		elab_error(E, d->count->loc, E_BARRIER, "'%s' counts 1 to %d arrivals, not %lld", d->name, MAX_ARRIVALS, (long long)count);
 		return false;
 	}
-	attr_set_int(E->t, op, "count", count);
+	attr_set_int(E->t, op, AT_COUNT, count);
 	return true;
 }
 
@@ -112,12 +112,12 @@ bool declare_barrier(Elab *E, const Decl *d)
 	if (!at_top(E, d->loc, named ? "a named barrier" : "an mbarrier") || !(named ? barrier_extents(E, d, b) : mbarrier_extents(E, d, b)))
 		return false;
 	Op *op = emit_op(E, named ? OP_BARRIER : OP_MBARRIER, d->loc, (Type){ .kind = named ? TY_BARRIER : TY_MBARRIER }, 0, NULL);
-	attr_set_text(E->t, op, "name", d->name);
+	attr_set_text(E->t, op, AT_NAME, d->name);
 	if (b->array)
-		attr_set_int(E->t, op, "array", b->array);
+		attr_set_int(E->t, op, AT_ARRAY, b->array);
 	if (!named) {
-		attr_set_int(E->t, op, "slots", b->slots * (b->array ? b->array : 1));
-		attr_set_int(E->t, op, "ring", b->ring ? b->slots : 0);
+		attr_set_int(E->t, op, AT_SLOTS, b->slots * (b->array ? b->array : 1));
+		attr_set_int(E->t, op, AT_RING, b->ring ? b->slots : 0);
 	}
 	op->result->name = d->name;
 	if (!set_arrivals(E, d, b, op))

@@ -20,7 +20,7 @@ static bool is_number(Elab *E, Loc loc, const char *name, DType t, Ev x)
 static void declare_variable(Elab *E, const Decl *d, Ev x)
 {
 	Op *op = emit_op(E, OP_VAR, d->loc, (Type){ .kind = TY_VAR, .dtype = d->dtype }, 0, NULL);
-	attr_set_text(E->t, op, "name", d->name);
+	attr_set_text(E->t, op, AT_NAME, d->name);
 	op->result->name = d->name;
 	if (ev_is_scalar(x)) {
 		Value *args[2] = { op->result, ev_value(E, d->loc, x) };
@@ -136,12 +136,12 @@ static Op *declare_object(Elab *E, const Decl *d, View *v, Opcode code, int narg
 	for (int k = 0; k < v->rank; k++)
 		shape[k] = v->dim[k].extent;
 	Op *op = emit_op(E, code, d->loc, type_tile(v->space, v->dtype, v->rank, shape), nargs, args);
-	attr_set_text(E->t, op, "name", d->name);
+	attr_set_text(E->t, op, AT_NAME, d->name);
 	op->result->name = d->name;
 	v->object = op->result;
 	const char *layout = d->layout ? layout_text(E, d) : NULL;
 	if (layout)
-		attr_set_text(E->t, op, "layout", layout);
+		attr_set_text(E->t, op, AT_LAYOUT, layout);
 	return op;
 }
 
@@ -157,7 +157,7 @@ static bool declare_frag(Elab *E, const Decl *d)
 	}
 	Op *op = declare_object(E, d, v, OP_FRAG, 0, NULL);
 	if (d->warp_scope)
-		attr_set_int(E->t, op, "warp_scope", 1);
+		attr_set_int(E->t, op, AT_WARP_SCOPE, 1);
 	sym_define_ev(E, d->loc, d->name, ev_tile(v), "a tile");
 	return true;
 }
@@ -212,9 +212,9 @@ static bool declare_shared(Elab *E, const Decl *d)
 	if (failed)
 		return false;
 	Op *op = declare_object(E, d, v, OP_SHARED, base ? 1 : 0, &base);
-	attr_set_int(E->t, op, "ring", v->dim[0].ring ? v->dim[0].extent : 0);
+	attr_set_int(E->t, op, AT_RING, v->dim[0].ring ? v->dim[0].extent : 0);
 	if (base)
-		attr_set_int(E->t, op, "at_offset", offset);
+		attr_set_int(E->t, op, AT_AT_OFFSET, offset);
 	sym_define_ev(E, d->loc, d->name, ev_tile(v), "a tile");
 	return true;
 }

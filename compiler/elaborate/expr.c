@@ -77,7 +77,7 @@ static Ev eval_launch_member(Elab *E, const Expr *e)
 		return ev_error();
 	}
 	Op *op = emit_op(E, block ? OP_BLOCK_IDX : OP_GRID_DIM, e->loc, type_scalar(DT_I32), 0, NULL);
-	attr_set_int(E->t, op, "axis", e->name[0] - 'x');
+	attr_set_int(E->t, op, AT_AXIS, e->name[0] - 'x');
 	return ev_of(op->result);
 }
 

@@ -25,9 +25,9 @@ static Value *new_flag(Elab *E, Loc loc, Place at, const char *name)
 {
 	Op *var = tir_op(E->t, OP_VAR, loc, (Type){ .kind = TY_VAR, .dtype = DT_BOOL }, 0, NULL);
 	Op *no = tir_op(E->t, OP_CONST, loc, type_scalar(DT_BOOL), 0, NULL);
-	attr_set_text(E->t, var, "name", name);
+	attr_set_text(E->t, var, AT_NAME, name);
 	var->result->name = name;
-	attr_set_int(E->t, no, "value", 0);
+	attr_set_int(E->t, no, AT_VALUE, 0);
 	Op *set = tir_op(E->t, OP_SET, loc, type_none(), 2, (Value *[]){ var->result, no->result });
 	insert_at(&at, var);
 	insert_at(&at, no);

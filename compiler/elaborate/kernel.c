@@ -34,7 +34,7 @@ Ev dim_value(Elab *E, Loc loc, const char *name, int order)
 		before = *link;
 	}
 	Op *op = tir_op(E->t, OP_DIM, E->kernel->loc, type_scalar(DT_I32), 0, NULL);
-	attr_set_text(E->t, op, "name", name);
+	attr_set_text(E->t, op, AT_NAME, name);
 	op->result->name = name;
 	place_dim(E, op, before, *link);
 	DimSlot *slot = ARENA_NEW(E->a, DimSlot);
@@ -48,7 +48,7 @@ Ev dim_value(Elab *E, Loc loc, const char *name, int order)
 static void scalar_param(Elab *E, const Decl *p)
 {
 	Op *op = emit_op(E, OP_PARAM, p->loc, type_scalar(p->dtype), 0, NULL);
-	attr_set_text(E->t, op, "name", p->name);
+	attr_set_text(E->t, op, AT_NAME, p->name);
 	op->result->name = p->name;
 	sym_define_ev(E, p->loc, p->name, ev_of(op->result), "a parameter");
 }
@@ -133,10 +133,10 @@ static bool tensor_param(Elab *E, const Decl *written)
 	for (int k = 0; k < v->rank; k++)
 		args[v->rank + k] = ev_value(E, p->loc, strides[k]);
 	Op *op = emit_op(E, OP_TENSOR, p->loc, type_tile(TY_TENSOR, p->dtype, v->rank, NULL), 2 * v->rank, args);
-	attr_set_text(E->t, op, "name", p->name);
-	attr_set_int(E->t, op, "dir", p->dir == DIR_IN ? 1 : p->dir == DIR_OUT ? 2 : 3);
+	attr_set_text(E->t, op, AT_NAME, p->name);
+	attr_set_int(E->t, op, AT_DIR, p->dir == DIR_IN ? 1 : p->dir == DIR_OUT ? 2 : 3);
 	if (p->optional)
-		attr_set_int(E->t, op, "optional", 1);
+		attr_set_int(E->t, op, AT_OPTIONAL, 1);
 	op->result->name = p->name;
 	v->object = op->result;
 	sym_define_ev(E, p->loc, p->name, ev_tile(v), "a tensor");
@@ -211,23 +211,23 @@ static void trace_param(Elab *E, const Decl *d)
 		stride *= extents[k].i;
 	}
 	Op *op = emit_op(E, OP_TENSOR, d->loc, type_tile(TY_TENSOR, DT_I64, RANK, NULL), 2 * RANK, args);
-	attr_set_text(E->t, op, "name", "trace");
-	attr_set_int(E->t, op, "dir", 2);
-	attr_set_int(E->t, op, "optional", 1);
+	attr_set_text(E->t, op, AT_NAME, "trace");
+	attr_set_int(E->t, op, AT_DIR, 2);
+	attr_set_int(E->t, op, AT_OPTIONAL, 1);
 	op->result->name = "trace";
 	E->trace_tensor = op->result;
 }
 
-static int64_t launch_attr(Elab *E, const Expr *e, const char *name, int64_t max, DiagCode code)
+static int64_t launch_attr(Elab *E, const Expr *e, AttrId id, int64_t max, DiagCode code)
 {
 	int64_t n = 1;
-	if (!e || !eval_const_int(E, e, name, &n))
+	if (!e || !eval_const_int(E, e, attr_info(id)->text, &n))
 		return 1;
 	if (n < 1 || n > max || e->next) {
-		elab_error(E, e->loc, code, "%s is one number from 1 to %lld", name, (long long)max);
+		elab_error(E, e->loc, code, "%s is one number from 1 to %lld", attr_info(id)->text, (long long)max);
 		return 1;
 	}
-	attr_set_int(E->t, E->kernel, name, n);
+	attr_set_int(E->t, E->kernel, id, n);
 	return n;
 }
 
@@ -249,17 +249,17 @@ static void start_kernel(Elab *E, const Decl *d)
 	E->dims = NULL;
 	E->nconsts = 0;
 	E->depth = 0;
-	attr_set_text(E->t, E->kernel, "name", d->name);
+	attr_set_text(E->t, E->kernel, AT_NAME, d->name);
 }
 
 static void launch_attrs(Elab *E, const Decl *d)
 {
-	int64_t threads = launch_attr(E, d->threads, "threads", MAX_THREADS, E_THREADS);
+	int64_t threads = launch_attr(E, d->threads, AT_THREADS, MAX_THREADS, E_THREADS);
 	if (d->threads && threads % 32 && threads != 1)
 		elab_error(E, d->threads->loc, E_THREADS, "threads (%lld) is not a multiple of 32", (long long)threads);
 	E->team_warps = (threads + 31) / 32;
-	launch_attr(E, d->occupancy, "occupancy", 32, E_THREADS);
-	launch_attr(E, d->cluster, "cluster", 16, E_THREADS);
+	launch_attr(E, d->occupancy, AT_OCCUPANCY, 32, E_THREADS);
+	launch_attr(E, d->cluster, AT_CLUSTER, 16, E_THREADS);
 }
 
 void elaborate_kernel(Elab *E, const Decl *d)
@@ -325,12 +325,12 @@ void exec_role(Elab *E, const Stmt *s)
 	if (r->setmaxnreg && !eval_const_int(E, r->setmaxnreg, "setmaxnreg(...)", &regs))
 		return;
 	Op *op = emit_op(E, OP_ROLE, s->loc, type_none(), 0, NULL);
-	attr_set_text(E->t, op, "name", r->name);
-	attr_set_int(E->t, op, "first_warp", w.first);
-	attr_set_int(E->t, op, "warps", w.warps);
-	attr_set_int(E->t, op, "instances", w.instances);
+	attr_set_text(E->t, op, AT_NAME, r->name);
+	attr_set_int(E->t, op, AT_FIRST_WARP, w.first);
+	attr_set_int(E->t, op, AT_WARPS, w.warps);
+	attr_set_int(E->t, op, AT_INSTANCES, w.instances);
 	if (r->setmaxnreg)
-		attr_set_int(E->t, op, "setmaxnreg", regs);
+		attr_set_int(E->t, op, AT_SETMAXNREG, regs);
 	Region *body = tir_region(E->t, op, 0);
 	Value *instance = tir_region_arg(E->t, body, type_scalar(DT_I32), r->instances ? r->instances->name : NULL);
 	RegionSave saved = region_enter(E, body);

@@ -11,7 +11,7 @@ static Ev index_of(Elab *E, Region *r, const Bind *b, int64_t extent)
 	return i;
 }
 
-static bool eval_option(Elab *E, const Expr *e, const char *what, Op *op, const char *attr)
+static bool eval_option(Elab *E, const Expr *e, const char *what, Op *op, AttrId attr)
 {
 	int64_t n;
 	if (!e)
@@ -66,15 +66,15 @@ void exec_parallel(Elab *E, const Stmt *s)
 	if (!n)
 		return;
 	Op *op = tir_op(E->t, OP_PARALLEL, s->loc, type_none(), 0, NULL);
-	attr_set_list(E->t, op, "extents", n, extents);
-	if (!eval_option(E, s->batch, "batch(...)", op, "batch"))
+	attr_set_list(E->t, op, AT_EXTENTS, n, extents);
+	if (!eval_option(E, s->batch, "batch(...)", op, AT_BATCH))
 		return;
 	tir_append(E->region, op);
 	run_body(E, s, tir_region(E->t, op, 0), extents);
 	if (E->par_warp && E->par_team)
 		elab_error(E, s->loc, E_SPACE, "this element loop touches fragments of the team and of single warps");
 	else if (E->par_warp)
-		attr_set_int(E->t, op, "warp_scope", 1);
+		attr_set_int(E->t, op, AT_WARP_SCOPE, 1);
 }
 
 static void masked_exec(Elab *E, const Stmt *s, Ev c)

@@ -75,9 +75,9 @@ Value *ev_value(Elab *E, Loc loc, Ev e)
 	}
 	Op *op = emit_op(E, OP_CONST, loc, type_scalar(e.dtype), 0, NULL);
 	if (dtype_is_float(e.dtype))
-		attr_set_real(E->t, op, "fvalue", e.f);
+		attr_set_real(E->t, op, AT_FVALUE, e.f);
 	else
-		attr_set_int(E->t, op, "value", e.i);
+		attr_set_int(E->t, op, AT_VALUE, e.i);
 	remember_const(E, op->result, e);
 	return op->result;
 }
@@ -322,7 +322,7 @@ static Ev emit_binary(Elab *E, Loc loc, int op, DType t, Ev a, Ev b)
 	int n = (divides || shifts) && may_be_out_of_range(b, divides, t) ? add_whether_counts(E, loc, args, 2, shifts ? E->mask : NULL) : 2;
 	Op *o = emit_op(E, info->code, loc, type_scalar(info->pred ? DT_BOOL : t), n, args);
 	if (info->pred)
-		attr_set_text(E->t, o, "pred", info->pred);
+		attr_set_text(E->t, o, AT_PRED, info->pred);
 	Ev r = ev_of(o->result);
 	if (!info->pred && dtype_is_int(t))
 		keep_range(op, a, b, &r);

@@ -85,7 +85,7 @@ static void combine_elements(Elab *E, const Stmt *s, Sym *y)
 	else if (E->mask)
 		v = ev_binary(E, s->loc, BIN_LAND, ev_of(E->mask), v);
 	Value *args[2] = { y->var, v.value };
-	attr_set_text(E->t, emit_op(E, OP_SET, s->loc, type_none(), 2, args), "combine", all ? "and" : "or");
+	attr_set_text(E->t, emit_op(E, OP_SET, s->loc, type_none(), 2, args), AT_COMBINE, all ? "and" : "or");
 }
 
 static void assign_name(Elab *E, const Stmt *s, Sym *y)

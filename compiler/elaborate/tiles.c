@@ -77,7 +77,7 @@ static bool apply_index(Elab *E, const Sub *s, View *v, ViewDim *d)
 	if (d->ring) {
 		e = ev_binary(E, s->a->loc, BIN_MOD, e, ev_int(DT_I32, d->extent));
 		if (e.kind == EV_VALUE && e.value->def && e.value->def->code == OP_MOD)
-			attr_set_int(E->t, e.value->def, "use", 1); /* use numbers of tiles are not negative */
+			attr_set_int(E->t, e.value->def, AT_USE, 1); /* use numbers of tiles are not negative */
 	}
 	if (d->take > 0)
 		e = ev_binary(E, s->a->loc, BIN_ADD, d->start, e);
@@ -250,11 +250,11 @@ Value *view_value(Elab *E, Loc loc, const View *v)
 	for (int k = 0; k < n; k++)
 		shape[k] = v->dim[axes[k]].seen;
 	Op *op = emit_op(E, OP_VIEW, loc, type_tile(view_kind(v->space), v->dtype, n, shape), nargs, args);
-	attr_set_list(E->t, op, "dims", v->rank, dims);
+	attr_set_list(E->t, op, AT_DIMS, v->rank, dims);
 	if (v->trans)
-		attr_set_int(E->t, op, "trans", 1);
+		attr_set_int(E->t, op, AT_TRANS, 1);
 	if (v->warp_view)
-		attr_set_int(E->t, op, "warp_scope", 1);
+		attr_set_int(E->t, op, AT_WARP_SCOPE, 1);
 	op->result->name = v->name;
 	return op->result;
 }
@@ -291,9 +291,9 @@ static int element_args(Elab *E, Loc loc, const View *v, Value **args, int at)
 static void element_attrs(Elab *E, Op *op, const View *v)
 {
 	if (E->mask)
-		attr_set_int(E->t, op, "masked", 1);
+		attr_set_int(E->t, op, AT_MASKED, 1);
 	if (v->warp_view)
-		attr_set_int(E->t, op, "warp_scope", 1);
+		attr_set_int(E->t, op, AT_WARP_SCOPE, 1);
 }
 
 /* Whether the element is in the tile whatever a mask says: its indices are constants, those of element loops, use numbers. */
@@ -320,7 +320,7 @@ Ev element_load(Elab *E, Loc loc, const View *v)
 	Op *op = emit_op(E, OP_LOAD, loc, type_scalar(v->dtype), n, args);
 	element_attrs(E, op, v);
 	if (E->mask && v->space == TY_SHARED && surely_inside(v))
-		attr_set_int(E->t, op, "inside", 1);
+		attr_set_int(E->t, op, AT_INSIDE, 1);
 	return ev_of(op->result);
 }
 
@@ -365,7 +365,7 @@ Ev element_atomic(Elab *E, Loc loc, const View *v, Ev x, const char *rmw, bool w
 	args[0] = ev_value(E, loc, ev_cast(E, loc, x, v->dtype));
 	int n = element_args(E, loc, v, args, 1);
 	Op *op = emit_op(E, OP_ATOMIC, loc, want ? type_scalar(v->dtype) : type_none(), n, args);
-	attr_set_text(E->t, op, "rmw", rmw);
+	attr_set_text(E->t, op, AT_RMW, rmw);
 	element_attrs(E, op, v);
 	return want ? ev_of(op->result) : ev_void();
 }

@@ -105,8 +105,8 @@ void product_assign(Elab *E, const Stmt *s)
 	if (!args[0] || !args[1] || !args[2])
 		return;
 	Op *op = emit_op(E, OP_MMA, s->loc, type_none(), 3, args);
-	attr_set_int(E->t, op, "acc", s->assign_op == AS_SET ? 0 : s->assign_op == AS_ADD ? 1 : -1);
-	attr_set_int(E->t, op, "async", E->in_async);
+	attr_set_int(E->t, op, AT_ACC, s->assign_op == AS_SET ? 0 : s->assign_op == AS_ADD ? 1 : -1);
+	attr_set_int(E->t, op, AT_ASYNC, E->in_async);
 }
 
 void exec_async(Elab *E, const Stmt *s)

@@ -129,7 +129,7 @@ Ev bi_fill(Elab *E, const Call *c)
 
 static bool in_cluster(Elab *E, const Call *c, const char *what)
 {
-	if (attr_int(E->kernel, "cluster", 1) > 1)
+	if (attr_int(E->kernel, AT_CLUSTER, 1) > 1)
 		return true;
 	elab_error(E, c->e->loc, E_CALL, "%s is for kernels with cluster (n)", what);
 	return false;
@@ -142,7 +142,7 @@ Ev bi_load(Elab *E, const Call *c)
 		return ev_void();
 	Op *op = transfer(E, c);
 	if (op && multicast)
-		attr_set_int(E->t, op, "multicast", 1);
+		attr_set_int(E->t, op, AT_MULTICAST, 1);
 	return ev_void();
 }
 
@@ -153,7 +153,7 @@ Ev bi_store(Elab *E, const Call *c)
 		return ev_void();
 	Op *op = transfer(E, c);
 	if (op && !strcmp(c->b->name, "tma_reduce_add"))
-		attr_set_text(E->t, op, "reduce", "add");
+		attr_set_text(E->t, op, AT_REDUCE, "add");
 	return ev_void();
 }
 
@@ -168,9 +168,9 @@ Ev bi_plain(Elab *E, const Call *c)
 	}
 	Op *op = statement(E, c, 0, NULL);
 	if (c->n)
-		attr_set_int(E->t, op, "n", c->arg[0].i);
+		attr_set_int(E->t, op, AT_N, c->arg[0].i);
 	if (!strcmp(c->b->name, "store_wait_read"))
-		attr_set_int(E->t, op, "read", 1);
+		attr_set_int(E->t, op, AT_READ, 1);
 	return ev_void();
 }
 
@@ -217,8 +217,8 @@ Ev bi_reduce(Elab *E, const Call *c)
 	if (!args[0] || !args[1])
 		return ev_void();
 	Op *op = statement(E, c, 2, args);
-	attr_set_text(E->t, op, "kind", c->b->name + strlen("reduce_"));
-	attr_set_int(E->t, op, "axis", axis);
+	attr_set_text(E->t, op, AT_KIND, c->b->name + strlen("reduce_"));
+	attr_set_int(E->t, op, AT_AXIS, axis);
 	return ev_void();
 }
 
@@ -243,12 +243,12 @@ Ev bi_scan(Elab *E, const Call *c)
 	if (!v)
 		return ev_void();
 	Op *op = statement(E, c, 1, &v);
-	attr_set_text(E->t, op, "kind", !strcmp(c->b->name, "cumprod") ? "prod" : "sum");
-	attr_set_int(E->t, op, "axis", axis);
+	attr_set_text(E->t, op, AT_KIND, !strcmp(c->b->name, "cumprod") ? "prod" : "sum");
+	attr_set_int(E->t, op, AT_AXIS, axis);
 	if (c->n == 3)
-		attr_set_int(E->t, op, "reverse", 1);
+		attr_set_int(E->t, op, AT_REVERSE, 1);
 	if (c->within)
-		attr_set_int(E->t, op, "within", c->within);
+		attr_set_int(E->t, op, AT_WITHIN, c->within);
 	return ev_void();
 }
 
@@ -309,9 +309,9 @@ Ev bi_vote(Elab *E, const Call *c)
 	if (x.kind != EV_VALUE)
 		return x;
 	Op *op = emit_op(E, OP_VOTE, c->e->loc, type_scalar(DT_BOOL), 1, &x.value);
-	attr_set_text(E->t, op, "kind", c->b->name);
+	attr_set_text(E->t, op, AT_KIND, c->b->name);
 	if (c->n == 2)
-		attr_set_int(E->t, op, "warp_scope", 1);
+		attr_set_int(E->t, op, AT_WARP_SCOPE, 1);
 	return ev_of(op->result);
 }
 
@@ -387,7 +387,7 @@ Ev bi_print(Elab *E, const Call *c)
 		}
 		args[k - 1] = ev_value(E, c->loc[k], print_argument(E, c->loc[k], x));
 	}
-	attr_set_text(E->t, statement(E, c, c->n - 1, args), "format", c->arg[0].text);
+	attr_set_text(E->t, statement(E, c, c->n - 1, args), AT_FORMAT, c->arg[0].text);
 	return ev_void();
 }
 
@@ -401,7 +401,7 @@ Ev bi_assert(Elab *E, const Call *c)
 		x = ev_binary(E, c->e->loc, BIN_LOR, off, ev_of(ev_value(E, c->e->loc, x)));
 	}
 	Value *v = ev_value(E, c->e->loc, x);
-	attr_set_text(E->t, statement(E, c, 1, &v), "text", c->arg[1].text);
+	attr_set_text(E->t, statement(E, c, 1, &v), AT_TEXT, c->arg[1].text);
 	return ev_void();
 }
 
@@ -433,9 +433,9 @@ Ev bi_ptx(Elab *E, const Call *c)
 		args[n++] = ev_value(E, otherwise->loc, x);
 	}
 	Op *op = emit_op(E, OP_PTX, c->e->loc, type_scalar(c->e->dtype), n, args);
-	attr_set_text(E->t, op, "text", c->arg[0].text);
+	attr_set_text(E->t, op, AT_TEXT, c->arg[0].text);
 	if (otherwise)
-		attr_set_int(E->t, op, "otherwise", 1);
+		attr_set_int(E->t, op, AT_OTHERWISE, 1);
 	return ev_of(op->result);
 }
 

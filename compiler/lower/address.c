@@ -55,11 +55,11 @@ static uint64_t possible_bits(const Lower *L, V v, int depth)
 	if (is_const(v, &c))
 		return (uint64_t)c & all;
 	if (v == L->cta_thread)
-		return fill_down((uint64_t)attr_int(L->kernel, "threads", 1024) - 1);
+		return fill_down((uint64_t)attr_int(L->kernel, AT_THREADS, 1024) - 1);
 	if (L->ops->cpu && v == L->team.instance) /* on the GPU it would change code for nothing */
-		return fill_down((uint64_t)attr_int(L->team.op, "instances", 1) - 1);
+		return fill_down((uint64_t)attr_int(L->team.op, AT_INSTANCES, 1) - 1);
 	if (v == L->cta_warp)
-		return fill_down((uint64_t)attr_int(L->kernel, "threads", 1024) / 32 - 1);
+		return fill_down((uint64_t)attr_int(L->kernel, AT_THREADS, 1024) / 32 - 1);
 	if (!LLVMIsAInstruction(v) || depth == 0)
 		return all;
 	LLVMOpcode code = LLVMGetInstructionOpcode(v);
@@ -142,10 +142,10 @@ static V split(Lower *L, V v, int64_t *c) { return split_at(L, v, DEPTH, c); }
 unsigned swizzle_of(const Op *shared)
 {
 	unsigned w = 0;
-	return sscanf(attr_text(shared, "layout", "linear"), "swizzle%u", &w) == 1 ? w : 0;
+	return sscanf(attr_text(shared, AT_LAYOUT, "linear"), "swizzle%u", &w) == 1 ? w : 0;
 }
 
-static int ring_of(const Op *shared) { return attr_int(shared, "ring", 0) > 0; }
+static int ring_of(const Op *shared) { return attr_int(shared, AT_RING, 0) > 0; }
 
 int panel_rows(const Op *shared)
 {
@@ -216,8 +216,8 @@ static V offset_of(Lower *L, const Op *o, V *index, bool line, int64_t *constant
 		below *= t->shape[d];
 	}
 	if (ring)
-		pitch[0] = attr_int(o, "stage_bytes", 0);
-	*constant = attr_int(o, "offset", 0);
+		pitch[0] = attr_int(o, AT_STAGE_BYTES, 0);
+	*constant = attr_int(o, AT_OFFSET, 0);
 	for (int d = 0; d < t->rank - (w ? 2 : 0); d++) {
 		V rest = split(L, index[d], &c);
 		*constant += c * pitch[d];
@@ -290,7 +290,7 @@ V barrier_address(Lower *L, const Op *bar, V slot)
 {
 	int64_t c;
 	V rest = split(L, slot, &c);
-	return byte_address(L, L->shared, build_mul_const(L, rest, 8), attr_int(bar, "offset", 0) + 8 * c);
+	return byte_address(L, L->shared, build_mul_const(L, rest, 8), attr_int(bar, AT_OFFSET, 0) + 8 * c);
 }
 
 /* ---- tensors ---- */

@@ -12,11 +12,11 @@ static V element_number(Lower *L, const Value *picked)
 {
 	const Op *pick = picked->def, *array = barrier_of(picked);
 	V i = to_i32(L, pick->args[1]);
-	int64_t n = attr_int(array, "array", 1), known;
+	int64_t n = attr_int(array, AT_ARRAY, 1), known;
 	if (!L->ops->cpu || value_const_int(pick->args[1], &known))
 		return i;
 	Guard g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntUGE, i, const_i32(L, n), ""));
-	L->ops->fail(L, arena_printf(L->arena, "the index of barrier '%s' is outside 0 to %lld", attr_text(array, "name", "?"), (long long)n - 1));
+	L->ops->fail(L, arena_printf(L->arena, "the index of barrier '%s' is outside 0 to %lld", attr_text(array, AT_NAME, "?"), (long long)n - 1));
 	guard_end(L, g);
 	return i;
 }
@@ -24,7 +24,7 @@ static V element_number(Lower *L, const Value *picked)
 /* Slot and parity of ring use j: j % n and j / n & 1. */
 static V slot_of(Lower *L, const Op *bar, V use)
 {
-	int n = (int)attr_int(bar, "ring", 0);
+	int n = (int)attr_int(bar, AT_RING, 0);
 	if (!n)
 		return use;
 	return n == 1 ? const_i32(L, 0) : LLVMBuildURem(L->b, use, const_i32(L, n), "");
@@ -35,7 +35,7 @@ static V slot_address(Lower *L, const Value *v, V slot)
 {
 	const Op *bar = barrier_of(v);
 	if (v->def != bar) {
-		int64_t each = attr_int(bar, "slots", 1) / attr_int(bar, "array", 1);
+		int64_t each = attr_int(bar, AT_SLOTS, 1) / attr_int(bar, AT_ARRAY, 1);
 		slot = build_add(L, build_mul_const(L, element_number(L, v), each), slot);
 	}
 	return barrier_address(L, bar, slot);
@@ -45,12 +45,12 @@ static V slot_address(Lower *L, const Value *v, V slot)
 static V use_address(Lower *L, const Op *op, const Value *v, const Value *use)
 {
 	V n = to_i32(L, use);
-	return slot_address(L, v, attr_int(op, "slot", 0) ? n : slot_of(L, barrier_of(v), n));
+	return slot_address(L, v, attr_int(op, AT_SLOT, 0) ? n : slot_of(L, barrier_of(v), n));
 }
 
 static V parity_of(Lower *L, const Op *bar, V use)
 {
-	int n = (int)attr_int(bar, "ring", 1);
+	int n = (int)attr_int(bar, AT_RING, 1);
 	V turn = n == 1 ? use : LLVMBuildUDiv(L->b, use, const_i32(L, n), "");
 	return LLVMBuildAnd(L->b, turn, const_i32(L, 1), "");
 }
@@ -65,7 +65,7 @@ void team_sync(Lower *L)
 
 void lower_vote(Lower *L, const Op *op)
 {
-	bool warp = attr_int(op, "warp_scope", 0) || L->team.warps == 1, all = strcmp(attr_text(op, "kind", ""), "all") == 0;
+	bool warp = attr_int(op, AT_WARP_SCOPE, 0) || L->team.warps == 1, all = strcmp(attr_text(op, AT_KIND, ""), "all") == 0;
 	V id = warp ? NULL : L->team.sync_id ? L->team.sync_id : const_i32(L, 0);
 	L->value[op->result->id] = L->ops->vote(L, value_of(L, op->args[0]), all, id, (unsigned)(32 * L->team.warps));
 }
@@ -73,7 +73,7 @@ void lower_vote(Lower *L, const Op *op)
 static void lower_arrive(Lower *L, const Op *op)
 {
 	V at = use_address(L, op, op->args[0], op->args[1]);
-	int64_t bytes = attr_int(op, "bytes", 0);
+	int64_t bytes = attr_int(op, AT_BYTES, 0);
 	bool alone = tir_enclosing(op, OP_ONCE), announces = bytes > 0 && L->team.warps > 1; /* by the first thread */
 	if (!alone)
 		L->ops->syncwarp(L);
@@ -98,7 +98,7 @@ static void lower_wait(Lower *L, const Op *op)
 	bool known = value_const_int(op->args[1], &c);
 	if (known && c < 0)
 		return;
-	bool maybe = !known && !attr_int(op, "nonneg", 0);
+	bool maybe = !known && !attr_int(op, AT_NONNEG, 0);
 	Guard g = { 0 };
 	if (maybe)
 		g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntSGE, use, const_i32(L, 0), ""));
@@ -127,7 +127,7 @@ static void refuse_both_cut(Lower *L, const TileRef *g, V above, V start, V end,
 	V after = either_of(L, LLVMIntSLT, build_add(L, start, const_i32(L, g->dims[first_slice(g)])), extent);
 	Guard both = guard_begin(L, LLVMBuildAnd(L->b, above, LLVMBuildICmp(L->b, LLVMIntSLT, end, after, ""), ""));
 	L->ops->fail(L, arena_printf(L->arena, "a box of '%s' begins before the tensor, at a negative index, and is cut by the limit as well",
-		attr_text(g->object, "name", "?")));
+		attr_text(g->object, AT_NAME, "?")));
 	guard_end(L, both);
 }
 
@@ -164,14 +164,14 @@ typedef void (*EachBox)(Lower *L, const Op *op, V map, int rank, V shared, V *co
 
 static void load_box(Lower *L, const Op *op, V map, int rank, V shared, V *coord, V bar)
 {
-	unsigned all = (1u << attr_int(L->kernel, "cluster", 1)) - 1;
-	L->ops->tma_load(L, map, rank, shared, bar, coord, attr_int(op, "multicast", 0) ? all : 0);
+	unsigned all = (1u << attr_int(L->kernel, AT_CLUSTER, 1)) - 1;
+	L->ops->tma_load(L, map, rank, shared, bar, coord, attr_int(op, AT_MULTICAST, 0) ? all : 0);
 }
 
 static void store_box(Lower *L, const Op *op, V map, int rank, V shared, V *coord, V bar)
 {
 	(void)bar;
-	L->ops->tma_store(L, map, rank, shared, coord, attr_get(op, "reduce") != NULL);
+	L->ops->tma_store(L, map, rank, shared, coord, attr_get(op, AT_REDUCE) != NULL);
 }
 
 /* One instruction, or one per column panel where a single box cannot cover them. */
@@ -191,14 +191,14 @@ static void lower_tma_load(Lower *L, const Op *op)
 {
 	TileRef g = tile_ref(op->args[0]), s = tile_ref(op->args[1]);
 	V at = use_address(L, op, op->args[2], op->args[3]);
-	int64_t bytes = attr_int(op, "bytes", 0);
+	int64_t bytes = attr_int(op, AT_BYTES, 0);
 	if (bytes == 0) {
 		bytes = dtype_bytes(s.dtype);
 		for (int i = 0; i < s.rank; i++)
 			bytes *= s.shape[i];
 	}
 	Guard one = guard_begin(L, first_thread(L));
-	if (attr_int(op, "expect", 1))
+	if (attr_int(op, AT_EXPECT, 1))
 		L->ops->mbar_expect(L, at, const_i32(L, bytes));
 	each_box(L, op, &g, &s, at, load_box);
 	guard_end(L, one);
@@ -237,7 +237,7 @@ static void lower_bulk(Lower *L, const Op *op)
 		at = use_address(L, op, op->args[2], op->args[3]);
 	Guard one = guard_begin(L, first_thread(L));
 	if (load) {
-		if (attr_int(op, "expect", 1))
+		if (attr_int(op, AT_EXPECT, 1))
 			L->ops->mbar_expect(L, at, n);
 		L->ops->bulk_load(L, shared, global, n, at);
 	} else {
@@ -256,10 +256,10 @@ static void lower_sync(Lower *L, const Op *op)
 		return;
 	}
 	const Op *bar = barrier_of(op->args[0]);
-	V id = const_i32(L, attr_int(bar, "id", 1));
+	V id = const_i32(L, attr_int(bar, AT_ID, 1));
 	if (op->args[0]->def != bar)
 		id = build_add(L, id, element_number(L, op->args[0]));
-	unsigned threads = (unsigned)attr_int(bar, "threads", 0);
+	unsigned threads = (unsigned)attr_int(bar, AT_THREADS, 0);
 	op->code == OP_SYNC ? L->ops->bar_sync(L, id, threads, bar) : L->ops->bar_arrive(L, id, threads, bar);
 }
 
@@ -278,7 +278,7 @@ void lower_async(Lower *L, const Op *op)
 	case OP_BULK_LOAD: case OP_BULK_STORE: lower_bulk(L, op); break;
 	case OP_STORE_WAIT: {
 		Guard one = guard_begin(L, first_thread(L));
-		L->ops->bulk_wait(L, (int)attr_int(op, "n", 0), attr_int(op, "read", 0));
+		L->ops->bulk_wait(L, (int)attr_int(op, AT_N, 0), attr_int(op, AT_READ, 0));
 		guard_end(L, one);
 		break;
 	}
@@ -286,7 +286,7 @@ void lower_async(Lower *L, const Op *op)
 	case OP_FENCE_ASYNC: L->ops->fence_async(L); break;
 	case OP_UNFENCED: break;
 	case OP_CP_ASYNC_COMMIT: L->ops->cp_async_commit(L); break;
-	case OP_CP_ASYNC_WAIT: L->ops->cp_async_wait(L, (int)attr_int(op, "n", 0)); break;
+	case OP_CP_ASYNC_WAIT: L->ops->cp_async_wait(L, (int)attr_int(op, AT_N, 0)); break;
 	case OP_GRID_WAIT: L->ops->grid_wait(L); break;
 	case OP_GRID_LAUNCH: L->ops->grid_launch(L); break;
 	case OP_CLUSTER_SYNC: L->ops->cluster_sync(L); break;

@@ -123,7 +123,7 @@ void check_index(Lower *L, const Op *object, V *index, const DType *types, V mor
 		put_index(L, s, d, index[d], types ? types[d] : DT_I32);
 		look |= 1u << d;
 	}
-	presence = s && attr_int(object, "optional", 0) && !is_checked(L, s, PRESENCE, NULL, NULL, mask);
+	presence = s && attr_int(object, AT_OPTIONAL, 0) && !is_checked(L, s, PRESENCE, NULL, NULL, mask);
 	if (look || presence)
 		L->ops->check_bounds(L, s, look, more && look >> (rank - 1) ? more : const_i64(L, 0), mask);
 }

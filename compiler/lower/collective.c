@@ -16,7 +16,7 @@ static V min_f32(Lower *L, V a, V b) { return intrinsic(L, "llvm.minnum", &L->f3
 
 static Combine combine_of(const Op *op)
 {
-	const char *k = attr_text(op, "kind", "sum");
+	const char *k = attr_text(op, AT_KIND, "sum");
 	return strcmp(k, "max") == 0 ? max_f32 : strcmp(k, "min") == 0 ? min_f32 : strcmp(k, "prod") == 0 ? mul_f32 : add_f32;
 }
 
@@ -44,9 +44,9 @@ static V thread_position(Lower *L, const Layout *l, int axis)
 static V scratch_word(Lower *L, V index)
 {
 	const Op *team = L->team.op;
-	V off = build_add(L, const_i32(L, attr_int(team, "scratch", 0)), build_mul_const(L, index, 4));
+	V off = build_add(L, const_i32(L, attr_int(team, AT_SCRATCH, 0)), build_mul_const(L, index, 4));
 	if (L->team.instance)
-		off = build_add(L, off, build_mul_const(L, L->team.instance, attr_int(team, "scratch_bytes", 0)));
+		off = build_add(L, off, build_mul_const(L, L->team.instance, attr_int(team, AT_SCRATCH_BYTES, 0)));
 	return LLVMBuildGEP2(L->b, L->i8, L->shared, &off, 1, "");
 }
 
@@ -134,7 +134,7 @@ static void reduce_across_warps(Lower *L, const Layout *l, int axis, const Layou
 void lower_reduce(Lower *L, const Op *op)
 {
 	TileRef s = tile_ref(op->args[0]), d = tile_ref(op->args[1]);
-	int axis = (int)attr_int(op, "axis", 0);
+	int axis = (int)attr_int(op, AT_AXIS, 0);
 	Storage *ss = storage_of(L, s.object), *ds = storage_of(L, d.object);
 	Combine f = combine_of(op);
 	V *part = ARENA_ARRAY(L->arena, V, ds->layout->nregs);
@@ -275,13 +275,13 @@ void lower_scan(Lower *L, const Op *op)
 	TileRef r = tile_ref(op->args[0]);
 	const Storage *st = storage_of(L, r.object);
 	int n = st->layout->nregs;
-	Scan s = { .st = st, .l = st->layout, .axis = (int)attr_int(op, "axis", 0), .within = scan_within(op, st->layout),
-		.reverse = attr_int(op, "reverse", 0), .f = combine_of(op),
+	Scan s = { .st = st, .l = st->layout, .axis = (int)attr_int(op, AT_AXIS, 0), .within = scan_within(op, st->layout),
+		.reverse = attr_int(op, AT_REVERSE, 0), .f = combine_of(op),
 		.value = ARENA_ARRAY(L->arena, V, n), .before = ARENA_ARRAY(L->arena, V, n), .total = ARENA_ARRAY(L->arena, V, n) };
 	Levels levels;
 	if (!scan_levels(s.l, s.axis, s.within, &levels)) {
 		lower_error(L, op->loc, "a scan within %d cuts the rows or columns that layout %s gives to one thread", s.within,
-			attr_text(r.object, "layout", "?"));
+			attr_text(r.object, AT_LAYOUT, "?"));
 		return;
 	}
 	for (int i = 0; i < n; i++)

@@ -97,7 +97,7 @@ static bool power_of_two(int x) { return (x & (x - 1)) == 0; }
 static void lower_role(Lower *L, const Op *op)
 {
 	Team saved = L->team;
-	int first = (int)attr_int(op, "first_warp", 0), warps = (int)attr_int(op, "warps", 1), n = (int)attr_int(op, "instances", 1);
+	int first = (int)attr_int(op, AT_FIRST_WARP, 0), warps = (int)attr_int(op, AT_WARPS, 1), n = (int)attr_int(op, AT_INSTANCES, 1);
 	Team *t = &L->team;
 	*t = (Team){ .op = op, .first_warp = first, .warps = warps, .lane = L->cta_lane };
 	V in_role = LLVMBuildSub(L->b, L->cta_warp, const_i32(L, first), "");
@@ -110,10 +110,10 @@ static void lower_role(Lower *L, const Op *op)
 		t->warp = LLVMBuildURem(L->b, in_role, const_i32(L, warps), "");
 	t->thread = LLVMBuildOr(L->b, LLVMBuildShl(L->b, t->warp, const_i32(L, 5), ""), t->lane, "");
 	if (warps > 1)
-		t->sync_id = build_add(L, t->instance, const_i32(L, attr_int(op, "sync_id", 1)));
+		t->sync_id = build_add(L, t->instance, const_i32(L, attr_int(op, AT_SYNC_ID, 1)));
 	if (op->regions[0]->nargs > 0)
 		L->value[op->regions[0]->args[0]->id] = t->instance;
-	L->ops->enter_role(L, attr_text(op, "name", "role"), t->instance);
+	L->ops->enter_role(L, attr_text(op, AT_NAME, "role"), t->instance);
 	LLVMMetadataRef outer = debug_enter(L, op->loc);
 	if (op->regions[0]->nargs > 0)
 		debug_value(L, op->regions[0]->args[0], t->instance, op->loc);
@@ -124,7 +124,7 @@ static void lower_role(Lower *L, const Op *op)
 
 static int role_end(const Op *op)
 {
-	return (int)(attr_int(op, "first_warp", 0) + attr_int(op, "warps", 1) * attr_int(op, "instances", 1));
+	return (int)(attr_int(op, AT_FIRST_WARP, 0) + attr_int(op, AT_WARPS, 1) * attr_int(op, AT_INSTANCES, 1));
 }
 
 /* Roles that follow one another: first by warpgroup, which sets its registers as one, then by role. */
@@ -140,12 +140,12 @@ static const Op *lower_roles(Lower *L, const Op *first)
 			L->value[op->result->id] = lower_scalar(L, op, NULL);
 	LLVMBasicBlockRef end = new_block(L, "roles.end");
 	bool done[64] = { false };
-	int launch = 65536 / ((int)attr_int(L->kernel, "threads", 128) * (int)attr_int(L->kernel, "occupancy", 1)) / 8 * 8;
+	int launch = 65536 / ((int)attr_int(L->kernel, AT_THREADS, 128) * (int)attr_int(L->kernel, AT_OCCUPANCY, 1)) / 8 * 8;
 	for (int i = 0; i < n; i++) {
 		if (done[i])
 			continue;
-		int regs = (int)attr_int(roles[i], "setmaxnreg", 0);
-		int lo = (int)attr_int(roles[i], "first_warp", 0) / 4 * 4, hi = (role_end(roles[i]) + 3) / 4 * 4;
+		int regs = (int)attr_int(roles[i], AT_SETMAXNREG, 0);
+		int lo = (int)attr_int(roles[i], AT_FIRST_WARP, 0) / 4 * 4, hi = (role_end(roles[i]) + 3) / 4 * 4;
 		LLVMBasicBlockRef in = new_block(L, "warpgroup"), next = new_block(L, "next");
 		V below = LLVMBuildICmp(L->b, LLVMIntULT, LLVMBuildSub(L->b, L->cta_warp, const_i32(L, lo), ""), const_i32(L, hi - lo), "");
 		LLVMBuildCondBr(L->b, below, in, next);
@@ -153,7 +153,7 @@ static const Op *lower_roles(Lower *L, const Op *first)
 		if (regs)
 			L->ops->setmaxnreg(L, regs, regs > launch);
 		for (int k = i; k < n; k++) {
-			int f = (int)attr_int(roles[k], "first_warp", 0), e = role_end(roles[k]);
+			int f = (int)attr_int(roles[k], AT_FIRST_WARP, 0), e = role_end(roles[k]);
 			if (done[k] || f < lo || e > hi)
 				continue;
 			done[k] = true;
@@ -203,7 +203,7 @@ void lower_print(Lower *L, const Op *op, V *args)
 	DType *types = ARENA_ARRAY(L->arena, DType, op->nargs + 1);
 	for (int i = 0; i < op->nargs; i++)
 		types[i] = op->args[i]->type.dtype;
-	L->ops->print(L, attr_text(op, "format", ""), op->nargs, args, types);
+	L->ops->print(L, attr_text(op, AT_FORMAT, ""), op->nargs, args, types);
 }
 
 void lower_assert(Lower *L, const Op *op, V holds)
@@ -211,7 +211,7 @@ void lower_assert(Lower *L, const Op *op, V holds)
 	if (!checks_asserts(L))
 		return;
 	Guard g = guard_begin(L, LLVMBuildNot(L->b, holds, ""));
-	L->ops->fail(L, attr_text(op, "text", "assertion failed"));
+	L->ops->fail(L, attr_text(op, AT_TEXT, "assertion failed"));
 	guard_end(L, g);
 }
 
@@ -220,7 +220,7 @@ static char constraint(DType d) { return dtype_is_float(d) ? 'f' : dtype_bits(d)
 
 V lower_ptx(Lower *L, const Op *op, V *args)
 {
-	bool otherwise = attr_int(op, "otherwise", 0);
+	bool otherwise = attr_int(op, AT_OTHERWISE, 0);
 	int n = op->nargs - otherwise;
 	if (L->ops->cpu && otherwise)
 		return args[n];
@@ -237,7 +237,7 @@ V lower_ptx(Lower *L, const Op *op, V *args)
 		at += sprintf(at, "%c,", constraint(op->args[i]->type.dtype));
 	}
 	strcpy(at, "~{memory}");
-	const char *text = attr_text(op, "text", "");
+	const char *text = attr_text(op, AT_TEXT, "");
 	T ft = LLVMFunctionType(op->result ? type_of(L, op->result->type.dtype) : L->void_t, types, (unsigned)n, 0);
 	V fn = LLVMGetInlineAsm(ft, text, strlen(text), cons, strlen(cons), 1, 0, LLVMInlineAsmDialectATT, 0);
 	return LLVMBuildCall2(L->b, ft, fn, args, (unsigned)n, "");

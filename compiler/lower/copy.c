@@ -48,10 +48,10 @@ static ElementCopy begin_loop(Lower *L, const Op *op, int rank, const int64_t *s
 	ElementCopy c = { .t = t };
 	c.loop = tir_op(t, OP_PARALLEL, op->loc, type_none(), 0, NULL);
 	c.loop->parent = op->parent;
-	attr_set_list(t, c.loop, "extents", rank, shape);
-	attr_set_text(t, c.loop, "layout", layout);
+	attr_set_list(t, c.loop, AT_EXTENTS, rank, shape);
+	attr_set_text(t, c.loop, AT_LAYOUT, layout);
 	if (warp_scope)
-		attr_set_int(t, c.loop, "warp_scope", 1);
+		attr_set_int(t, c.loop, AT_WARP_SCOPE, 1);
 	Region *body = tir_region(t, c.loop, 0);
 	for (int i = 0; i < rank; i++)
 		c.args[i] = tir_region_arg(t, body, type_scalar(DT_I32), NULL);
@@ -73,7 +73,7 @@ static void run_loop(Lower *L, ElementCopy *c)
 	lower_parallel(L, c->loop);
 }
 
-static bool warp_tile(const TileRef *r) { return r->space == TY_FRAG && (r->warp_scope || attr_int(r->object, "warp_scope", 0)); }
+static bool warp_tile(const TileRef *r) { return r->space == TY_FRAG && (r->warp_scope || attr_int(r->object, AT_WARP_SCOPE, 0)); }
 
 /* Widest default layout of a copy without fragments. */
 static const char *plain_layout(Lower *L, const TileRef *a, const TileRef *b, int rank, const int64_t *shape)
@@ -102,7 +102,7 @@ static Value *below(ElementCopy *c, const Op *op, Value *index, Value *bound)
 	DType t = index->type.dtype == DT_I64 || bound->type.dtype == DT_I64 ? DT_I64 : DT_I32;
 	Value *xy[2] = { cast_to(c, op, index, t), cast_to(c, op, bound, t) };
 	Op *cmp = tir_op(c->t, OP_CMP, op->loc, type_scalar(DT_BOOL), 2, xy);
-	attr_set_text(c->t, cmp, "pred", "lt");
+	attr_set_text(c->t, cmp, AT_PRED, "lt");
 	tir_append(c->loop->regions[0], cmp);
 	return cmp->result;
 }
@@ -112,7 +112,7 @@ typedef struct RowPart { bool is; int64_t first, n, all; } RowPart;
 
 static RowPart row_part(Lower *L, const TileRef *f)
 {
-	if (!f || f->rank != 2 || f->trans || f->dims[0] <= 0 || strcmp(attr_text(f->object, "layout", ""), "mma") != 0)
+	if (!f || f->rank != 2 || f->trans || f->dims[0] <= 0 || strcmp(attr_text(f->object, AT_LAYOUT, ""), "mma") != 0)
 		return (RowPart){ 0 };
 	RowPart p = { true, 0, f->shape[0], f->object->result->type.shape[0] };
 	int64_t slice = warp_tile(f) ? 16 : 64, groups = warp_tile(f) ? 1 : L->team.warps / 4;
@@ -124,7 +124,7 @@ static RowPart row_part(Lower *L, const TileRef *f)
 static Value *append_const(Tir *t, Region *r, Loc loc, int64_t v)
 {
 	Op *c = tir_op(t, OP_CONST, loc, type_scalar(DT_I32), 0, NULL);
-	attr_set_int(t, c, "value", v);
+	attr_set_int(t, c, AT_VALUE, v);
 	tir_append(r, c);
 	return c->result;
 }
@@ -142,8 +142,8 @@ static Value *append_binary(ElementCopy *c, const Op *op, Opcode code, Value *a,
 static Value *part_mask(ElementCopy *c, const Op *op, const RowPart *p)
 {
 	Value *m[2] = { append_binary(c, op, OP_CMP, c->args[0], p->first), append_binary(c, op, OP_CMP, c->args[0], p->first + p->n) };
-	attr_set_text(c->t, m[0]->def, "pred", "ge");
-	attr_set_text(c->t, m[1]->def, "pred", "lt");
+	attr_set_text(c->t, m[0]->def, AT_PRED, "ge");
+	attr_set_text(c->t, m[1]->def, AT_PRED, "lt");
 	Op *both = tir_op(c->t, OP_AND, op->loc, type_scalar(DT_BOOL), 2, m);
 	tir_append(c->loop->regions[0], both);
 	return both->result;
@@ -173,9 +173,9 @@ static Value *both_masks(ElementCopy *c, const Op *op, Value *a, Value *b)
 static void append_access(ElementCopy *c, Op *access, const TileRef *r, bool masked)
 {
 	if (masked)
-		attr_set_int(c->t, access, "masked", 1);
+		attr_set_int(c->t, access, AT_MASKED, 1);
 	if (r->warp_scope)
-		attr_set_int(c->t, access, "warp_scope", 1);
+		attr_set_int(c->t, access, AT_WARP_SCOPE, 1);
 	tir_append(c->loop->regions[0], access);
 }
 
@@ -225,7 +225,7 @@ static bool element_copy(Lower *L, const Op *op, const TileRef *s, const TileRef
 	const TileRef *g = s && s->space == TY_TENSOR ? s : d->space == TY_TENSOR ? d : NULL;
 	RowPart part = row_part(L, f);
 	shape[0] = part.is ? part.all : shape[0];
-	const char *layout = f ? attr_text(f->object, "layout", "?") : plain_layout(L, s ? s : d, d, rank, shape);
+	const char *layout = f ? attr_text(f->object, AT_LAYOUT, "?") : plain_layout(L, s ? s : d, d, rank, shape);
 	ElementCopy c = begin_loop(L, op, rank, shape, f && warp_tile(f), layout);
 	Value *in_part = part.is ? part_mask(&c, op, &part) : NULL, *below_limit = limit_mask(&c, op, g, &part, limit), *v = scalar;
 	if (s) /* of a fragment all rows exist */
@@ -337,7 +337,7 @@ static void matrix_copy(Lower *L, const TileRef *mem, const TileRef *f, bool loa
 	view_origin(L, mem, origin);
 	int64_t r0, c0;
 	start_of(f, &r0, &c0);
-	bool part_of_team = f->warp_scope && !attr_int(f->object, "warp_scope", 0); /* .warp: 16 rows */
+	bool part_of_team = f->warp_scope && !attr_int(f->object, AT_WARP_SCOPE, 0); /* .warp: 16 rows */
 	int rows = (int)f->shape[0], cols = (int)f->shape[1], tall = warp ? 16 : 64;
 	int all = part_of_team ? rows : (int)f->object->result->type.shape[0];
 	int groups = warp ? 1 : L->team.warps / 4, slices = all / (tall * groups);
@@ -403,7 +403,7 @@ static void copy_to_limit(Lower *L, const Op *op, const TileRef *s, const TileRe
 void lower_copy(Lower *L, const Op *op)
 {
 	TileRef s = tile_ref(op->args[0]), d = tile_ref(op->args[1]);
-	const char *inst = attr_text(op, "inst", "vector");
+	const char *inst = attr_text(op, AT_INST, "vector");
 	if (strcmp(inst, "ldmatrix") == 0)
 		matrix_copy(L, &s, &d, true);
 	else if (strcmp(inst, "stmatrix") == 0)

@@ -48,7 +48,7 @@ void debug_begin_kernel(Lower *L)
 	DebugInfo *d = L->debug;
 	unsigned line = 1, col = 1;
 	diags_linecol(L->diags, L->kernel->loc, &line, &col);
-	const char *name = attr_text(L->kernel, "name", "kernel");
+	const char *name = attr_text(L->kernel, AT_NAME, "kernel");
 	LLVMMetadataRef file = file_of(L, L->kernel->loc.source);
 	LLVMMetadataRef type = LLVMDIBuilderCreateSubroutineType(d->builder, file, NULL, 0, 0);
 	d->scope = LLVMDIBuilderCreateFunction(d->builder, file, name, strlen(name), name, strlen(name), file, line, type, 0, 1, line, 0, 1);

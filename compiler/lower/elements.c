@@ -144,7 +144,7 @@ static Access access_of(Lower *L, const Op *op)
 	const Op *o = op->args[first]->def;
 	Access a = { .op = op, .object = o, .space = o->result->type.kind, .dtype = o->result->type.dtype,
 	             .rank = o->result->type.rank, .first_index = first + 1 };
-	if (attr_int(op, "masked", 0) && (L->ops->cpu || !attr_int(op, "inside", 0)))
+	if (attr_int(op, AT_MASKED, 0) && (L->ops->cpu || !attr_int(op, AT_INSIDE, 0)))
 		a.mask = op->args[op->nargs - 1];
 	return a;
 }
@@ -168,7 +168,7 @@ static int frag_reg(Batch *x, const Access *a, int r)
 	for (int d = 0; d < a->rank; d++) {
 		LoopIndex li = loop_index(x->body, a->op->args[a->first_index + d]);
 		if (!li.known) {
-			lower_error(L, a->op->loc, "'%s' is in registers: its index must be a loop index plus a constant", attr_text(a->object, "name", "fragment"));
+			lower_error(L, a->op->loc, "'%s' is in registers: its index must be a loop index plus a constant", attr_text(a->object, AT_NAME, "fragment"));
 			return 0;
 		}
 		c[d] = (int)li.offset + (li.arg < 0 ? 0 : li.arg == 0 ? at.row : at.col);
@@ -176,8 +176,8 @@ static int frag_reg(Batch *x, const Access *a, int r)
 	int reg = layout_find_reg(s->layout, c[0], c[1]);
 	if (reg < 0) {
 		report_misplaced(x, a, arena_printf(L->arena, "element (%d, %d) of '%s' (layout %s) is not in the thread that runs this iteration (loop layout %s)",
-		                                    c[0], c[1], attr_text(a->object, "name", "fragment"), attr_text(a->object, "layout", "?"),
-		                                    attr_text(x->loop, "layout", "?")));
+		                                    c[0], c[1], attr_text(a->object, AT_NAME, "fragment"), attr_text(a->object, AT_LAYOUT, "?"),
+		                                    attr_text(x->loop, AT_LAYOUT, "?")));
 		return 0;
 	}
 	return reg;
@@ -187,7 +187,7 @@ static int frag_reg(Batch *x, const Access *a, int r)
 static bool frag_threads_agree(Batch *x, const Access *a)
 {
 	const Layout *f = storage_of(x->L, a->object)->layout, *l = x->layout;
-	bool narrow = attr_int(a->op, "warp_scope", 0);
+	bool narrow = attr_int(a->op, AT_WARP_SCOPE, 0);
 	int arg[2] = { -1, -1 };
 	for (int d = 0; d < a->rank && d < 2; d++)
 		arg[d] = loop_index(x->body, a->op->args[a->first_index + d]).arg;
@@ -531,7 +531,7 @@ static V store_value(Batch *x, const Access *a, const Value *v, int r, int n)
 
 static V atomic(Lower *L, const Access *a, V at, V v)
 {
-	const char *how = attr_text(a->op, "rmw", "add");
+	const char *how = attr_text(a->op, AT_RMW, "add");
 	bool f = dtype_is_float(a->dtype), s = dtype_is_signed(a->dtype);
 	LLVMAtomicRMWBinOp op = f ? LLVMAtomicRMWBinOpFAdd : LLVMAtomicRMWBinOpAdd;
 	if (strcmp(how, "min") == 0)
@@ -595,7 +595,7 @@ static void emit_memory_store(Batch *x, const Access *a)
 
 static void report_other_threads(Batch *x, const Access *a)
 {
-	const char *name = attr_text(a->object, "name", "fragment"), *have = attr_text(a->object, "layout", "?"), *loop = attr_text(x->loop, "layout", "?");
+	const char *name = attr_text(a->object, AT_NAME, "fragment"), *have = attr_text(a->object, AT_LAYOUT, "?"), *loop = attr_text(x->loop, AT_LAYOUT, "?");
 	report_misplaced(x, a, strcmp(have, loop) == 0
 		? arena_printf(x->L->arena, "'%s' and this loop have layout %s, but the element that an iteration takes of it is another than the iteration's own: "
 		               "it is in another thread", name, have)
@@ -656,7 +656,7 @@ static void emit_assert(Batch *x, const Op *op)
 static void emit_combine(Batch *x, const Op *op)
 {
 	Lower *L = x->L;
-	bool all = strcmp(attr_text(op, "combine", "or"), "and") == 0;
+	bool all = strcmp(attr_text(op, AT_COMBINE, "or"), "and") == 0;
 	V at = storage_of(L, op->args[0]->def)->pointer;
 	V sum = LLVMBuildTrunc(L->b, LLVMBuildLoad2(L->b, L->i8, at, ""), L->i1, "");
 	for (int r = 0; r < x->n; r++) {
@@ -733,18 +733,18 @@ static bool sets_fragment(const Region *body)
 
 void lower_parallel(Lower *L, const Op *op)
 {
-	const Attr *ext = attr_get(op, "extents");
+	const Attr *ext = attr_get(op, AT_EXTENTS);
 	const char *why = "";
-	bool warp_scope = attr_int(op, "warp_scope", 0);
+	bool warp_scope = attr_int(op, AT_WARP_SCOPE, 0);
 	Batch x = { .L = L, .loop = op, .body = op->regions[0] };
-	x.layout = layout_from_text(L->arena, attr_text(op, "layout", "?"), op->regions[0]->nargs, ext->list, warp_scope ? 1 : L->team.warps, &why);
+	x.layout = layout_from_text(L->arena, attr_text(op, AT_LAYOUT, "?"), op->regions[0]->nargs, ext->list, warp_scope ? 1 : L->team.warps, &why);
 	if (!x.layout) {
 		lower_error(L, op->loc, "element loop without layout: %s", why);
 		return;
 	}
 	number_values(&x);
 	layout_base(L, x.layout, L->team.lane, warp_scope ? const_i32(L, 0) : L->team.warp, &x.base_row, &x.base_col);
-	int batch = (int)attr_int(op, "batch", 8);
+	int batch = (int)attr_int(op, AT_BATCH, 8);
 	/* Copies of an element run what sets fragments; the rest, and what memory sees, only the first of each. */
 	Guard g = { 0 };
 	V first = first_copy(L, x.layout);

@@ -131,9 +131,9 @@ static Params list_params(Lower *L, const Op *kernel)
 static void nvptx_attributes(Lower *L, const Params *p)
 {
 	LLVMSetFunctionCallConv(L->function, 71); /* ptx_kernel */
-	string_attr(L, LLVMAttributeFunctionIndex, "nvvm.reqntid", arena_printf(L->arena, "%d,1,1", (int)attr_int(L->kernel, "threads", 128)));
-	string_attr(L, LLVMAttributeFunctionIndex, "nvvm.minctasm", arena_printf(L->arena, "%d", (int)attr_int(L->kernel, "occupancy", 1)));
-	int cluster = (int)attr_int(L->kernel, "cluster", 1);
+	string_attr(L, LLVMAttributeFunctionIndex, "nvvm.reqntid", arena_printf(L->arena, "%d,1,1", (int)attr_int(L->kernel, AT_THREADS, 128)));
+	string_attr(L, LLVMAttributeFunctionIndex, "nvvm.minctasm", arena_printf(L->arena, "%d", (int)attr_int(L->kernel, AT_OCCUPANCY, 1)));
+	int cluster = (int)attr_int(L->kernel, AT_CLUSTER, 1);
 	if (cluster > 1)
 		string_attr(L, LLVMAttributeFunctionIndex, "nvvm.cluster_dim", arena_printf(L->arena, "%d,1,1", cluster));
 	unsigned byval = LLVMGetEnumAttributeKindForName("byval", 5), align = LLVMGetEnumAttributeKindForName("align", 5);
@@ -195,14 +195,14 @@ static void check_parameter_bytes(Lower *L, const Params *p)
 		bytes = (bytes + MAP_ALIGN - 1) / MAP_ALIGN * MAP_ALIGN + (int64_t)MAP * L->maps.n;
 	if (!L->ops->cpu && bytes > MOST)
 		diag_error(L->diags, L->kernel->loc, E_LIMIT, "the parameters of kernel '%s' take %lld bytes, %d tensor maps of %d among them; a launch takes at most %d",
-		           attr_text(L->kernel, "name", ""), (long long)bytes, L->maps.n, MAP, MOST);
+		           attr_text(L->kernel, AT_NAME, ""), (long long)bytes, L->maps.n, MAP, MOST);
 }
 
 static void create_function(Lower *L, const Params *p)
 {
 	T *types = ARENA_ARRAY(L->arena, T, p->n + L->maps.n + 2);
 	unsigned n = 0;
-	const char *name = attr_text(L->kernel, "name", "kernel");
+	const char *name = attr_text(L->kernel, AT_NAME, "kernel");
 	if (L->ops->cpu) {
 		name = arena_printf(L->arena, TILE_CPU_KERNEL_PREFIX "%s", name);
 		types[n++] = L->ptr;
@@ -270,15 +270,15 @@ static void init_barriers(Lower *L)
 		return;
 	Guard g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntEQ, L->cta_thread, const_i32(L, 0), ""));
 	for (const Op *op = L->kernel->regions[0]->first; op; op = op->next)
-		for (int i = 0; op->code == OP_MBARRIER && i < attr_int(op, "slots", 1); i++)
+		for (int i = 0; op->code == OP_MBARRIER && i < attr_int(op, AT_SLOTS, 1); i++)
 			L->ops->mbar_init(L, barrier_address(L, op, const_i32(L, i)), op, i);
 	L->ops->mbar_init_done(L);
 	guard_end(L, g);
 	L->ops->fence_async(L);
-	if (attr_int(L->kernel, "peers", 0))
+	if (attr_int(L->kernel, AT_PEERS, 0))
 		L->ops->cluster_sync(L);
 	else
-		L->ops->bar_sync(L, const_i32(L, 0), (unsigned)attr_int(L->kernel, "threads", 128), NULL);
+		L->ops->bar_sync(L, const_i32(L, 0), (unsigned)attr_int(L->kernel, AT_THREADS, 128), NULL);
 }
 
 static void lower_kernel(Lower *L, const Op *kernel)
@@ -295,7 +295,7 @@ static void lower_kernel(Lower *L, const Op *kernel)
 	L->cta_thread = L->ops->thread(L);
 	L->cta_lane = LLVMBuildAnd(L->b, L->cta_thread, const_i32(L, 31), "lane");
 	L->cta_warp = L->ops->uniform(L, LLVMBuildLShr(L->b, L->cta_thread, const_i32(L, 5), ""));
-	L->team = (Team){ .op = kernel, .warps = (int)attr_int(kernel, "threads", 128) / 32, .thread = L->cta_thread, .lane = L->cta_lane,
+	L->team = (Team){ .op = kernel, .warps = (int)attr_int(kernel, AT_THREADS, 128) / 32, .thread = L->cta_thread, .lane = L->cta_lane,
 	                  .warp = L->cta_warp };
 	init_barriers(L);
 	/* Scalars among the declarations come first, so that tensors' strides exist before their use. */
@@ -323,7 +323,7 @@ static void lower_kernel(Lower *L, const Op *kernel)
 	Region rest = *r;
 	rest.first = (Op *)op;
 	lower_region(L, &rest);
-	if (attr_int(kernel, "peers", 0)) /* shared memory lives as long as its CTA */
+	if (attr_int(kernel, AT_PEERS, 0)) /* shared memory lives as long as its CTA */
 		L->ops->cluster_sync(L);
 	LLVMBuildRetVoid(L->b);
 }

@@ -37,8 +37,8 @@ static void declare_frag(Lower *L, Storage *s, const Op *op)
 {
 	const char *why = "";
 	const Type *t = &op->result->type;
-	int warps = attr_int(op, "warp_scope", 0) ? 1 : L->team.warps;
-	s->layout = layout_from_text(L->arena, attr_text(op, "layout", "?"), t->rank, t->shape, warps, &why);
+	int warps = attr_int(op, AT_WARP_SCOPE, 0) ? 1 : L->team.warps;
+	s->layout = layout_from_text(L->arena, attr_text(op, AT_LAYOUT, "?"), t->rank, t->shape, warps, &why);
 	if (!s->layout) {
 		lower_error(L, op->loc, "fragment without layout: %s", why);
 		return;
@@ -66,7 +66,7 @@ void declare_object(Lower *L, const Op *op)
 	case OP_VAR:
 		s->pointer = entry_alloca(L, op->result->type.dtype == DT_BOOL ? L->i8 : type_of(L, op->result->type.dtype), "var");
 		spoil(L, s->pointer, op->result->type.dtype, 1);
-		debug_variable(L, attr_text(op, "name", NULL), op->result->type.dtype, s->pointer, op->loc);
+		debug_variable(L, attr_text(op, AT_NAME, NULL), op->result->type.dtype, s->pointer, op->loc);
 		break;
 	case OP_MBARRIER: s->pointer = L->shared; break;
 	case OP_SHARED:

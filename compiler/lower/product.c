@@ -48,7 +48,7 @@ static void fail_where(Lower *L, V cond, const char *text)
 /* Of a start that only the run knows: what check_products asks of constants.  `bytes` of a row are read in one piece. */
 static void check_start(Lower *L, const TileRef *r, V *index, int64_t bytes)
 {
-	const char *name = attr_text(r->object, "name", "tile");
+	const char *name = attr_text(r->object, AT_NAME, "tile");
 	V row = index[r->object_rank - 2], zero = const_i32(L, 0);
 	int64_t panel = swizzle_of(r->object);
 	V at = LLVMBuildURem(L->b, build_mul_const(L, index[r->object_rank - 1], dtype_bytes(r->dtype)), const_i32(L, panel), "");
@@ -78,7 +78,7 @@ static bool shared_operand(Lower *L, const Op *op, const TileRef *r, bool mn_maj
 	o->mn_major = mn_major;
 	if (o->swizzle == 0) {
 		diag_error(L->diags, op->loc, E_WGMMA_SHAPE, "'%s' is stored without a swizzle; wgmma reads swizzle128, swizzle64 or swizzle32 tiles",
-		           attr_text(r->object, "name", "tile"));
+		           attr_text(r->object, AT_NAME, "tile"));
 		return false;
 	}
 	if (L->ops->cpu && !(constant_start(r, r->object_rank - 1) && constant_start(r, r->object_rank - 2)))
@@ -126,8 +126,8 @@ static int64_t column_start(const TileRef *r)
 static void lower_wgmma(Lower *L, const Op *op)
 {
 	TileRef d = tile_ref(op->args[0]), a = tile_ref(op->args[1]), b = tile_ref(op->args[2]);
-	bool rs = a.space == TY_FRAG, async = attr_int(op, "async", 0);
-	int acc = (int)attr_int(op, "acc", 0);
+	bool rs = a.space == TY_FRAG, async = attr_int(op, AT_ASYNC, 0);
+	int acc = (int)attr_int(op, AT_ACC, 0);
 	Storage *ds = storage_of(L, d.object);
 	ds->product = true;
 	int kstep = dtype_bits(a.dtype) == 16 ? 16 : 8, K = (int)a.shape[1], N = (int)d.shape[1];
@@ -187,7 +187,7 @@ void lower_wgmma_wait(Lower *L, const Op *op)
 		for (int r = 0; r < s->layout->nregs; r++)
 			tied[n++] = frag_register(L, s, r);
 	}
-	L->ops->wgmma_wait(L, (int)attr_int(op, "n", 0), count, tied, L->f32);
+	L->ops->wgmma_wait(L, (int)attr_int(op, AT_N, 0), count, tied, L->f32);
 }
 
 /* ---- mma.sync ---- */
@@ -260,7 +260,7 @@ static void lower_mma_sync(Lower *L, const Op *op)
 	TileRef d = tile_ref(op->args[0]), a = tile_ref(op->args[1]), b = tile_ref(op->args[2]);
 	Storage *ds = storage_of(L, d.object);
 	int depth = dtype_bits(a.dtype) == 16 ? 16 : 8, steps = (int)a.shape[1] / depth, blocks = (int)d.shape[1] / 8;
-	int acc = (int)attr_int(op, "acc", 0);
+	int acc = (int)attr_int(op, AT_ACC, 0);
 	Words *all_b = ARENA_ARRAY(L->arena, Words, steps * blocks), *all_a = ARENA_ARRAY(L->arena, Words, steps);
 	for (int k = 0; k < steps; k++)
 		for (int n = 0; n < blocks; n++)
@@ -282,7 +282,7 @@ static void lower_mma_sync(Lower *L, const Op *op)
 
 void lower_mma(Lower *L, const Op *op)
 {
-	if (strcmp(attr_text(op, "inst", ""), "mma_sync") == 0)
+	if (strcmp(attr_text(op, AT_INST, ""), "mma_sync") == 0)
 		lower_mma_sync(L, op);
 	else
 		lower_wgmma(L, op);

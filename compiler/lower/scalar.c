@@ -136,7 +136,7 @@ static V lower_compare(Lower *L, const Op *op, V a, V b)
 		{ "eq", LLVMIntEQ, LLVMIntEQ, LLVMRealOEQ },   { "ne", LLVMIntNE, LLVMIntNE, LLVMRealUNE },
 	};
 	DType d = op->args[0]->type.dtype;
-	const char *p = attr_text(op, "pred", "eq");
+	const char *p = attr_text(op, AT_PRED, "eq");
 	for (size_t i = 0; i < sizeof preds / sizeof preds[0]; i++) {
 		if (strcmp(p, preds[i].name) != 0)
 			continue;
@@ -267,10 +267,10 @@ static V lower_const(Lower *L, const Op *op)
 {
 	DType d = op->result->type.dtype;
 	T t = type_of(L, d);
-	const Attr *f = attr_get(op, "fvalue");
+	const Attr *f = attr_get(op, AT_FVALUE);
 	if (dtype_is_float(d))
-		return LLVMConstReal(t, f ? f->f : (double)attr_int(op, "value", 0));
-	return LLVMConstInt(t, (uint64_t)attr_int(op, "value", 0), 1);
+		return LLVMConstReal(t, f ? f->f : (double)attr_int(op, AT_VALUE, 0));
+	return LLVMConstInt(t, (uint64_t)attr_int(op, AT_VALUE, 0), 1);
 }
 
 static V lower_neg(Lower *L, DType d, V a)
@@ -310,7 +310,7 @@ static V scalar_op(Lower *L, const Op *op, V *args)
 		return int_binary(L, op, d, args);
 	case OP_MOD:
 		/* Cheaper unsigned, and the same as the slot of a barrier of this use. On the CPU a negative one is before the tile, where the device may notice. */
-		if (attr_int(op, "use", 0) && !L->ops->cpu)
+		if (attr_int(op, AT_USE, 0) && !L->ops->cpu)
 			return LLVMBuildURem(L->b, args[0], args[1], "");
 		return int_binary(L, op, d, args);
 	case OP_AND: case OP_OR: case OP_XOR: case OP_SHL: case OP_SHR:
@@ -340,8 +340,8 @@ static V scalar_op(Lower *L, const Op *op, V *args)
 		return x ? from_f32(L, x, d) : NULL;
 	}
 	case OP_LDEXP: return from_f32(L, lower_ldexp(L, to_f32(L, args[0], d), args[1]), d);
-	case OP_BLOCK_IDX: return L->ops->block_idx(L, (int)attr_int(op, "axis", 0));
-	case OP_GRID_DIM: return L->ops->grid_dim(L, (int)attr_int(op, "axis", 0));
+	case OP_BLOCK_IDX: return L->ops->block_idx(L, (int)attr_int(op, AT_AXIS, 0));
+	case OP_GRID_DIM: return L->ops->grid_dim(L, (int)attr_int(op, AT_AXIS, 0));
 	case OP_CLUSTER_RANK: return L->ops->cluster_rank(L);
 	case OP_THREAD: return L->team.thread;
 	case OP_LANE: return L->team.lane;

@@ -127,14 +127,14 @@ static void cpu_shared_access(Lower *L, Watched how, V base, V offsets, int n, V
 
 static V name_of(Lower *L, const Op *object)
 {
-	const char *name = object ? attr_text(object, "name", NULL) : NULL;
+	const char *name = object ? attr_text(object, AT_NAME, NULL) : NULL;
 	return name ? text_pointer(L, name) : LLVMConstNull(L->ptr);
 }
 
 static void cpu_mbar_init(Lower *L, V bar, const Op *object, int slot)
 {
-	V number = const_i32(L, attr_int(object, "slots", 1) > 1 ? slot : -1);
-	CALL(L, "tilecpu_mbar_init", NULL, offset(L, bar), const_i32(L, attr_int(object, "count", 1)), name_of(L, object), number);
+	V number = const_i32(L, attr_int(object, AT_SLOTS, 1) > 1 ? slot : -1);
+	CALL(L, "tilecpu_mbar_init", NULL, offset(L, bar), const_i32(L, attr_int(object, AT_COUNT, 1)), name_of(L, object), number);
 }
 static void cpu_nothing(Lower *L) { (void)L; }
 
@@ -309,7 +309,7 @@ static void cpu_check_bounds(Lower *L, const Storage *s, unsigned look, V more, 
 {
 	const Op *o = s->object;
 	V dims = const_i32(L, look | (unsigned)o->result->type.rank << 8);
-	if (attr_int(o, "optional", 0)) {
+	if (attr_int(o, AT_OPTIONAL, 0)) {
 		V given = LLVMBuildICmp(L->b, LLVMIntNE, s->pointer, LLVMConstNull(LLVMTypeOf(s->pointer)), "");
 		dims = LLVMBuildSelect(L->b, given, dims, const_i32(L, -1), "");
 	}

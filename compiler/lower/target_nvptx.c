@@ -114,7 +114,7 @@ static void nv_setmaxnreg(Lower *L, int count, bool increase)
 static void nv_mbar_init(Lower *L, V bar, const Op *object, int slot)
 {
 	(void)slot;
-	ptx(L, "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}", NULL, (V[]){ word_address(L, bar), const_i32(L, attr_int(object, "count", 1)) }, 2);
+	ptx(L, "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}", NULL, (V[]){ word_address(L, bar), const_i32(L, attr_int(object, AT_COUNT, 1)) }, 2);
 }
 
 static void nv_mbar_init_done(Lower *L) { ptx(L, "fence.mbarrier_init.release.cluster;", "~{memory}", NULL, NULL, 0); }
@@ -430,7 +430,7 @@ static void nv_print(Lower *L, const char *format, int n, V *args, const DType *
 
 static bool find_products(Op *op, void *found)
 {
-	*(bool *)found |= op->code == OP_MMA && strncmp(attr_text(op, "inst", ""), "wgmma", 5) == 0;
+	*(bool *)found |= op->code == OP_MMA && strncmp(attr_text(op, AT_INST, ""), "wgmma", 5) == 0;
 	return op->code != OP_PARALLEL;
 }
 
@@ -457,8 +457,8 @@ static bool find_hopper_only(Op *op, void *found)
 	case OP_PTX: /* may be anything */
 		*(bool *)found = true;
 		break;
-	case OP_MMA: *(bool *)found |= strncmp(attr_text(op, "inst", ""), "wgmma", 5) == 0; break;
-	case OP_ROLE: *(bool *)found |= attr_get(op, "setmaxnreg") != NULL; break;
+	case OP_MMA: *(bool *)found |= strncmp(attr_text(op, AT_INST, ""), "wgmma", 5) == 0; break;
+	case OP_ROLE: *(bool *)found |= attr_get(op, AT_SETMAXNREG) != NULL; break;
 	default: break;
 	}
 	return true;

@@ -31,7 +31,7 @@ static bool collect_role(Op *op, void *user)
 
 static int64_t role_warps(const Op *role)
 {
-	return attr_int(role, "warps", 1) * attr_int(role, "instances", 1);
+	return attr_int(role, AT_WARPS, 1) * attr_int(role, AT_INSTANCES, 1);
 }
 
 /* ---- the roles a barrier names ---- */
@@ -40,7 +40,7 @@ static void unknown_role(Binder *b, const Op *barrier, const char *name)
 {
 	const char *names[MAX_ROLES];
 	for (int i = 0; i < b->nroles; i++)
-		names[i] = attr_text(b->roles[i], "name", "");
+		names[i] = attr_text(b->roles[i], AT_NAME, "");
 	tir_error(b->t, barrier, E_BARRIER, "`%s` is from `%s`, which is no role of this kernel", object_name(barrier), name);
 	const char *near = nearest_name(name, names, (unsigned)b->nroles);
 	if (near)
@@ -70,7 +70,7 @@ static bool next_arriver(const char **list, Arriver *a)
 
 static void check_instance(Binder *b, const Op *barrier, const Arriver *a, int64_t instances)
 {
-	int64_t elements = attr_int(barrier, "array", attr_int(barrier, "slots", 1));
+	int64_t elements = attr_int(barrier, AT_ARRAY, attr_int(barrier, AT_SLOTS, 1));
 	if (a->instance < 0 ? elements == instances : a->instance < instances)
 		return;
 	if (a->instance < 0)
@@ -87,18 +87,18 @@ static int64_t warps_of(Binder *b, const Op *barrier, const Arriver *a)
 {
 	int64_t warps = 0;
 	for (int i = 0; i < b->nroles; i++) {
-		if (strcmp(attr_text(b->roles[i], "name", ""), a->name) != 0)
+		if (strcmp(attr_text(b->roles[i], AT_NAME, ""), a->name) != 0)
 			continue;
 		if (a->one)
-			check_instance(b, barrier, a, attr_int(b->roles[i], "instances", 1));
-		warps += a->one ? attr_int(b->roles[i], "warps", 1) : role_warps(b->roles[i]);
+			check_instance(b, barrier, a, attr_int(b->roles[i], AT_INSTANCES, 1));
+		warps += a->one ? attr_int(b->roles[i], AT_WARPS, 1) : role_warps(b->roles[i]);
 	}
 	return warps;
 }
 
 static int64_t warps_from(Binder *b, const Op *barrier)
 {
-	const char *list = attr_text(barrier, "from", "");
+	const char *list = attr_text(barrier, AT_FROM, "");
 	Arriver a;
 	int64_t total = 0;
 	while (next_arriver(&list, &a)) {
@@ -112,10 +112,10 @@ static int64_t warps_from(Binder *b, const Op *barrier)
 
 static bool team_listed(const Op *barrier, const Op *team)
 {
-	const char *list = attr_text(barrier, "from", "");
+	const char *list = attr_text(barrier, AT_FROM, "");
 	Arriver a;
 	while (next_arriver(&list, &a))
-		if (team->code == OP_ROLE && strcmp(a.name, attr_text(team, "name", "")) == 0)
+		if (team->code == OP_ROLE && strcmp(a.name, attr_text(team, AT_NAME, "")) == 0)
 			return true;
 	return false;
 }
@@ -132,11 +132,11 @@ typedef struct Uses {
 static void check_arriver(Binder *b, const Op *barrier, const Op *arrive)
 {
 	const Op *team = tir_team(arrive);
-	if (!attr_get(barrier, "from") || team_listed(barrier, team))
+	if (!attr_get(barrier, AT_FROM) || team_listed(barrier, team))
 		return;
 	tir_error(b->t, arrive, E_BARRIER, "%s%s%s arrives at `%s`, whose arrivals are from (%s)",
-		team->code == OP_ROLE ? "role `" : "code outside roles", team->code == OP_ROLE ? attr_text(team, "name", "") : "",
-		team->code == OP_ROLE ? "`" : "", object_name(barrier), attr_text(barrier, "from", ""));
+		team->code == OP_ROLE ? "role `" : "code outside roles", team->code == OP_ROLE ? attr_text(team, AT_NAME, "") : "",
+		team->code == OP_ROLE ? "`" : "", object_name(barrier), attr_text(barrier, AT_FROM, ""));
 	diag_note(b->t->diags, barrier->loc, "`%s` is declared here", object_name(barrier));
 	b->ok = false;
 }
@@ -161,13 +161,13 @@ static void bind_mbarrier(Binder *b, Op *bar)
 {
 	Uses u = { .b = b, .barrier = bar };
 	tir_walk(b->kernel->regions[0], visit_use, &u);
-	int64_t ctas = u.remote ? attr_int(b->kernel, "cluster", 1) : 1;
+	int64_t ctas = u.remote ? attr_int(b->kernel, AT_CLUSTER, 1) : 1;
 	if (u.remote)
-		attr_set_int(b->t, b->kernel, "peers", 1);
-	if (attr_get(bar, "from")) {
+		attr_set_int(b->t, b->kernel, AT_PEERS, 1);
+	if (attr_get(bar, AT_FROM)) {
 		int64_t warps = warps_from(b, bar);
-		if (!attr_get(bar, "count"))
-			attr_set_int(b->t, bar, "count", warps * ctas);
+		if (!attr_get(bar, AT_COUNT))
+			attr_set_int(b->t, bar, AT_COUNT, warps * ctas);
 	}
 	if (u.wait && !u.arrive) {
 		diag_error(b->t->diags, u.wait->loc, E_BARRIER, "`%s` is waited for, but nobody arrives at it", object_name(bar));
@@ -193,7 +193,7 @@ typedef struct FindSync { Arena *arena; bool found; } FindSync;
 static bool find_sync(Op *op, void *user)
 {
 	FindSync *f = user;
-	bool vote = op->code == OP_VOTE && !attr_int(op, "warp_scope", 0);
+	bool vote = op->code == OP_VOTE && !attr_int(op, AT_WARP_SCOPE, 0);
 	f->found |= op->code == OP_SYNC ? !op->nargs : vote || collective_scratch(f->arena, op) > 0;
 	return op->code != OP_PARALLEL;
 }
@@ -201,25 +201,25 @@ static bool find_sync(Op *op, void *user)
 static void bind_team(Binder *b, Op *role)
 {
 	FindSync f = { b->t->arena, false };
-	if (attr_int(role, "warps", 1) < 2)
+	if (attr_int(role, AT_WARPS, 1) < 2)
 		return; /* one warp: __syncwarp */
 	tir_walk(role->regions[0], find_sync, &f);
 	if (!f.found)
 		return;
-	int n = (int)attr_int(role, "instances", 1);
-	attr_set_int(b->t, role, "sync_id", take_ids(b, "role", attr_text(role, "name", ""), n));
+	int n = (int)attr_int(role, AT_INSTANCES, 1);
+	attr_set_int(b->t, role, AT_SYNC_ID, take_ids(b, "role", attr_text(role, AT_NAME, ""), n));
 }
 
 static void bind_barrier(Binder *b, Op *bar)
 {
-	int64_t warps = attr_get(bar, "from") ? warps_from(b, bar) : attr_int(bar, "count", 1);
+	int64_t warps = attr_get(bar, AT_FROM) ? warps_from(b, bar) : attr_int(bar, AT_COUNT, 1);
 	if (warps > team_warps(b->kernel)) {
 		tir_error(b->t, bar, E_BARRIER, "`%s` counts %lld warps, the CTA has %d", object_name(bar), (long long)warps,
 			team_warps(b->kernel));
 		b->ok = false;
 	}
-	attr_set_int(b->t, bar, "threads", 32 * warps);
-	attr_set_int(b->t, bar, "id", take_ids(b, "barrier", object_name(bar), (int)attr_int(bar, "array", 1)));
+	attr_set_int(b->t, bar, AT_THREADS, 32 * warps);
+	attr_set_int(b->t, bar, AT_ID, take_ids(b, "barrier", object_name(bar), (int)attr_int(bar, AT_ARRAY, 1)));
 }
 
 static void check_ids(Binder *b)
@@ -237,9 +237,9 @@ static bool set_sync_id(Op *op, void *user)
 	if ((op->code == OP_SYNC || op->code == OP_SYNC_ARRIVE) && op->nargs)
 		check_arriver(b, barrier_of(op->args[0]), op);
 	if (op->code == OP_SYNC && op->nargs)
-		attr_set_int(b->t, op, "id", attr_int(barrier_of(op->args[0]), "id", 0));
+		attr_set_int(b->t, op, AT_ID, attr_int(barrier_of(op->args[0]), AT_ID, 0));
 	else if (op->code == OP_SYNC && team_warps(tir_team(op)) > 1)
-		attr_set_int(b->t, op, "id", attr_int(tir_team(op), "sync_id", 0));
+		attr_set_int(b->t, op, AT_ID, attr_int(tir_team(op), AT_SYNC_ID, 0));
 	return op->code != OP_PARALLEL;
 }
 
@@ -318,29 +318,29 @@ static Op *closing_arrive(const Op *first)
 
 static void announce_in_arrive(Binder *b, Op *first, Op *arrive)
 {
-	int64_t sum = attr_int(arrive, "bytes", 0);
+	int64_t sum = attr_int(arrive, AT_BYTES, 0);
 	for (Op *op = first; op != arrive; op = op->next) {
 		if (!same_phase(first, op))
 			continue;
-		sum += attr_int(op, "bytes", 0);
-		attr_set_int(b->t, op, "expect", 0);
+		sum += attr_int(op, AT_BYTES, 0);
+		attr_set_int(b->t, op, AT_EXPECT, 0);
 	}
 	tir_remove(arrive);
 	arrive->args[0] = first->args[2];
 	arrive->args[1] = first->args[3];
-	attr_set_int(b->t, arrive, "bytes", sum);
+	attr_set_int(b->t, arrive, AT_BYTES, sum);
 	tir_insert_before(first, arrive);
 }
 
 static void set_bytes(Binder *b, Op *load)
 {
 	TileRef tile = tile_ref(load->args[1]);
-	bool multicast = attr_int(load, "multicast", 0);
+	bool multicast = attr_int(load, AT_MULTICAST, 0);
 	if (multicast)
-		attr_set_int(b->t, b->kernel, "peers", 1);
-	attr_set_int(b->t, load, "bytes", tile_bytes(&tile) * (multicast ? attr_int(b->kernel, "cluster", 1) : 1));
-	if (!attr_get(load, "expect"))
-		attr_set_int(b->t, load, "expect", 1);
+		attr_set_int(b->t, b->kernel, AT_PEERS, 1);
+	attr_set_int(b->t, load, AT_BYTES, tile_bytes(&tile) * (multicast ? attr_int(b->kernel, AT_CLUSTER, 1) : 1));
+	if (!attr_get(load, AT_EXPECT))
+		attr_set_int(b->t, load, AT_EXPECT, 1);
 }
 
 typedef struct FindArrive { const Op *bar; bool found; } FindArrive;
@@ -389,7 +389,7 @@ static bool bind_loads(Op *op, void *user)
 
 static bool merge_loads(Op *op, void *user)
 {
-	if (is_load(op) && attr_int(op, "expect", 1)) {
+	if (is_load(op) && attr_int(op, AT_EXPECT, 1)) {
 		Op *arrive = closing_arrive(op);
 		if (arrive)
 			announce_in_arrive(user, op, arrive);

@@ -51,7 +51,7 @@ static int use_operand(const Op *op)
 	switch (op->code) {
 	case OP_WAIT: case OP_ARRIVE: return 1;
 	case OP_TMA_LOAD: case OP_BULK_LOAD: return 3;
-	case OP_MOD: return attr_int(op, "use", 0) ? 0 : -1;
+	case OP_MOD: return attr_int(op, AT_USE, 0) ? 0 : -1;
 	default: return -1;
 	}
 }
@@ -61,7 +61,7 @@ static int64_t ring_of(const Op *op)
 	int64_t n = 0;
 	if (op->code == OP_MOD)
 		return value_const_int(op->args[1], &n) ? n : 0;
-	return attr_int(barrier_of(op->args[use_operand(op) - 1]), "ring", 0);
+	return attr_int(barrier_of(op->args[use_operand(op) - 1]), AT_RING, 0);
 }
 
 static bool collect(Op *op, void *user)
@@ -141,7 +141,7 @@ static Value *emit(Op **at, Op *op)
 static Value *number(Carry *c, Op **at, int64_t n)
 {
 	Op *op = tir_op(c->t, OP_CONST, (*at)->loc, type_scalar(DT_I32), 0, NULL);
-	attr_set_int(c->t, op, "value", n);
+	attr_set_int(c->t, op, AT_VALUE, n);
 	return emit(at, op);
 }
 
@@ -153,7 +153,7 @@ static Value *binary(Carry *c, Op **at, Opcode code, Value *a, Value *b)
 static Value *compare(Carry *c, Op **at, const char *pred, Value *a, Value *b)
 {
 	Op *op = tir_op(c->t, OP_CMP, (*at)->loc, type_scalar(DT_BOOL), 2, (Value *[]){ a, b });
-	attr_set_text(c->t, op, "pred", pred);
+	attr_set_text(c->t, op, AT_PRED, pred);
 	return emit(at, op);
 }
 
@@ -235,7 +235,7 @@ static Place place_of(Carry *c, Value *v, int64_t n);
 static Value *new_variable(Carry *c, Op *behind, const char *name)
 {
 	Op *var = tir_op(c->t, OP_VAR, behind->loc, (Type){ .kind = TY_VAR, .dtype = DT_I32 }, 0, NULL);
-	attr_set_text(c->t, var, "name", name);
+	attr_set_text(c->t, var, AT_NAME, name);
 	tir_insert_after(behind, var);
 	return var->result;
 }
@@ -297,7 +297,7 @@ static Carrier *index_carrier(Carry *c, Value *index, int64_t n)
 	if (k)
 		return k;
 	Op *loop = index->region->owner, *at = tir_op(c->t, OP_CONST, loop->loc, type_scalar(DT_I32), 0, NULL);
-	attr_set_int(c->t, at, "value", 0);
+	attr_set_int(c->t, at, AT_VALUE, 0);
 	tir_insert_before(loop, at);
 	k = new_carrier(c, f, at, n);
 	at = loop->prev;
@@ -389,7 +389,7 @@ static void rewrite(Carry *c, Op *op)
 	int at = use_operand(op);
 	int64_t n = ring_of(op);
 	if (op->code == OP_WAIT && !may_be_negative(c, op->args[at]))
-		attr_set_int(c->t, op, "nonneg", 1);
+		attr_set_int(c->t, op, AT_NONNEG, 1);
 	if ((n & (n - 1)) == 0 || !carried(op->args[at]))
 		return;
 	Place p = place_of(c, op->args[at], n);
@@ -400,7 +400,7 @@ static void rewrite(Carry *c, Op *op)
 		tir_remove(op);
 	} else {
 		op->args[at] = p.slot;
-		attr_set_int(c->t, op, "slot", 1);
+		attr_set_int(c->t, op, AT_SLOT, 1);
 	}
 }
 

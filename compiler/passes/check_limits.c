@@ -26,14 +26,14 @@ static Diags *diags(Checker *c)
 
 static const char *role_name(const Op *role)
 {
-	return attr_text(role, "name", "");
+	return attr_text(role, AT_NAME, "");
 }
 
 /* ---- threads and roles ---- */
 
 static void check_threads(Checker *c)
 {
-	int64_t threads = attr_int(c->kernel, "threads", 0);
+	int64_t threads = attr_int(c->kernel, AT_THREADS, 0);
 	if (threads % 32 != 0 || threads < 32 || threads > MAX_THREADS)
 		diag_error(diags(c), c->kernel->loc, E_THREADS, "threads (%lld) is not a multiple of 32 up to %d", (long long)threads, MAX_THREADS);
 	c->warps = (int)(threads / 32);
@@ -54,8 +54,8 @@ static bool check_role(Op *op, void *user)
 	Checker *c = user;
 	if (op->code != OP_ROLE)
 		return op->code != OP_PARALLEL;
-	int first = (int)attr_int(op, "first_warp", 0);
-	int end = first + (int)(attr_int(op, "warps", 1) * attr_int(op, "instances", 1));
+	int first = (int)attr_int(op, AT_FIRST_WARP, 0);
+	int end = first + (int)(attr_int(op, AT_WARPS, 1) * attr_int(op, AT_INSTANCES, 1));
 	if (end > c->warps) {
 		diag_error(diags(c), op->loc, E_ROLE, "role `%s` has warps %d to %d, the CTA has %d warps", role_name(op), first, end - 1, c->warps);
 		end = c->warps;
@@ -82,7 +82,7 @@ static bool check_setmaxnreg(Op *op, void *user)
 	Checker *c = user;
 	if (op->code != OP_ROLE)
 		return op->code != OP_PARALLEL;
-	const Attr *a = attr_get(op, "setmaxnreg");
+	const Attr *a = attr_get(op, AT_SETMAXNREG);
 	if (a && (a->i % 8 != 0 || a->i < 24 || a->i > 240))
 		diag_error(diags(c), op->loc, E_SETMAXNREG, "setmaxnreg(%lld) is not a multiple of 8 from 24 to 240", (long long)a->i);
 	return false;
@@ -96,9 +96,9 @@ static const Op *group_role(Checker *c, int group)
 		const Op *role = c->owner[w];
 		if (!role || role == first)
 			continue;
-		if (first && attr_int(role, "setmaxnreg", 0) != attr_int(first, "setmaxnreg", 0)) {
+		if (first && attr_int(role, AT_SETMAXNREG, 0) != attr_int(first, AT_SETMAXNREG, 0)) {
 			diag_error(diags(c), role->loc, E_SETMAXNREG, "roles `%s` and `%s` share warpgroup %d but not setmaxnreg (%lld, %lld)",
-				role_name(first), role_name(role), group, (long long)attr_int(first, "setmaxnreg", 0), (long long)attr_int(role, "setmaxnreg", 0));
+				role_name(first), role_name(role), group, (long long)attr_int(first, AT_SETMAXNREG, 0), (long long)attr_int(role, AT_SETMAXNREG, 0));
 			diag_note(c->t->diags, first->loc, "`%s` is here", role_name(first));
 			return first;
 		}
@@ -115,7 +115,7 @@ static void check_quarter(Checker *c, int part, const char *which)
 	const Op *last = NULL;
 	for (int w = part; w < c->warps; w += 4) {
 		const Op *role = group_role(c, w / 4);
-		int64_t regs = role ? attr_int(role, "setmaxnreg", 0) : 0;
+		int64_t regs = role ? attr_int(role, AT_SETMAXNREG, 0) : 0;
 		last = regs > 0 ? role : last;
 		regs = regs > 0 ? regs : start;
 		sum += regs;

@@ -69,7 +69,7 @@ static void check_wgmma(Checker *c, const Op *op, const Product *p)
 {
 	const Op *team = tir_team(op);
 	int warps = team_warps(team);
-	if (warps < 4 || warps % 4 != 0 || attr_int(team, "first_warp", 0) % 4 != 0) {
+	if (warps < 4 || warps % 4 != 0 || attr_int(team, AT_FIRST_WARP, 0) % 4 != 0) {
 		product_error(c, op, E_WGMMA_SHAPE, "a warpgroup product by a team of %d warps; it needs whole warpgroups", warps);
 		return;
 	}

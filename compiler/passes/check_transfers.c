@@ -30,8 +30,8 @@ static bool step_of(const Op *object, int i, int64_t *step)
 	*step = 1;
 	if (object->code == OP_TENSOR && object->nargs == 2 * ty->rank)
 		return value_const_int(object->args[ty->rank + i], step);
-	if (object->code == OP_SHARED && i == 0 && attr_int(object, "ring", 0) > 0) {
-		*step = attr_int(object, "stage_bytes", 0) / dtype_bytes(ty->dtype);
+	if (object->code == OP_SHARED && i == 0 && attr_int(object, AT_RING, 0) > 0) {
+		*step = attr_int(object, AT_STAGE_BYTES, 0) / dtype_bytes(ty->dtype);
 		return true;
 	}
 	for (int k = ty->rank - 1; k > i; k--) {
@@ -98,7 +98,7 @@ static bool first_byte(const TileRef *s, int64_t m, int64_t *r)
 {
 	int last = s->object_rank - 1, bytes = (int)dtype_bytes(s->dtype);
 	int64_t panel = swizzle_bytes(s->object), step, part;
-	*r = attr_int(s->object, "offset", 0);
+	*r = attr_int(s->object, AT_OFFSET, 0);
 	for (int d = 0; d <= last; d++) {
 		if (!step_of(s->object, d, &step))
 			return false;
@@ -224,7 +224,7 @@ static bool whole_panels(Checker *c, const Op *op, const TileRef *s)
 	if (known && r == 0 && s->dims[last] >= 0 && s->dims[last] % columns == 0)
 		return true;
 	diag_error(diags(c), op->loc, E_TMA, "the view of `%s` %s a panel of %lld columns, as its layout has them (%s)", object_name(s->object),
-		known ? "takes part of" : "may begin inside of", (long long)columns, attr_text(s->object, "layout", ""));
+		known ? "takes part of" : "may begin inside of", (long long)columns, attr_text(s->object, AT_LAYOUT, ""));
 	if (known)
 		diag_help(c->t->diags, "take whole panels, or give the part a tile of its own");
 	else
@@ -237,7 +237,7 @@ static void check_shared(Checker *c, const Op *op, const TileRef *s)
 {
 	const Type *ty = &s->object->result->type;
 	int64_t panel = swizzle_bytes(s->object), row = ty->shape[ty->rank - 1] * dtype_bytes(ty->dtype);
-	if (panel && ty->rank - (attr_int(s->object, "ring", 0) > 0) < 2) {
+	if (panel && ty->rank - (attr_int(s->object, AT_RING, 0) > 0) < 2) {
 		diag_error(diags(c), op->loc, E_TMA, "`%s` has one dimension, whose layout for TMA is linear", object_name(s->object));
 		return;
 	}
@@ -287,7 +287,7 @@ static void check_tma(Checker *c, const Op *op)
 	check_column(c, op, &g);
 	if (!load)
 		check_begin(c, op, &g);
-	if (attr_get(op, "reduce"))
+	if (attr_get(op, AT_REDUCE))
 		check_sum(c, op, &g);
 	if (tma_limit(op))
 		check_limit(c, op, &g);

@@ -65,7 +65,7 @@ static const Need needs[] = {
 static bool of_warps(const Op *op)
 {
 	if (op->code == OP_PARALLEL || op->code == OP_VOTE)
-		return attr_int(op, "warp_scope", 0);
+		return attr_int(op, AT_WARP_SCOPE, 0);
 	for (int i = 0; i < op->nargs; i++) {
 		TypeKind k = op->args[i]->type.kind;
 		if ((k == TY_FRAG || k == TY_VIEW_FRAG) && tile_ref(op->args[i]).warp_scope)
@@ -81,12 +81,12 @@ static bool need_of(const Op *op, Need *n)
 			continue;
 		*n = needs[i];
 		bool at_barrier = op->nargs && (op->code == OP_ARRIVE || op->code == OP_SYNC || op->code == OP_SYNC_ARRIVE);
-		bool counted = at_barrier && !attr_get(barrier_of(op->args[0]), "from"); /* by hand, with count(n) */
+		bool counted = at_barrier && !attr_get(barrier_of(op->args[0]), AT_FROM); /* by hand, with count(n) */
 		if (counted || of_warps(op))
 			n->most = BY_WARP;
 		if (op->code == OP_ARRIVE)
 			n->once = counted;
-		if (attr_int(op, "multicast", 0))
+		if (attr_int(op, AT_MULTICAST, 0))
 			n->most = BY_NOTHING; /* each CTA of the cluster counts on the others' */
 		return true;
 	}
@@ -112,7 +112,7 @@ static Varies operands(const Checker *c, const Op *op) { return first_operands(c
 
 static int64_t cluster_of(const Checker *c)
 {
-	return attr_int(c->kernel, "cluster", 1);
+	return attr_int(c->kernel, AT_CLUSTER, 1);
 }
 
 /* blockIdx.x / n with n a multiple of the cluster: CTAs of a cluster are neighbours along x. */
@@ -127,7 +127,7 @@ static bool numbers_cluster(const Checker *c, const Op *div)
 static Varies of_vote(const Checker *c, const Op *op)
 {
 	Varies v = operands(c, op);
-	Variation most = attr_int(op, "warp_scope", 0) && team_warps(c->team) > 1 ? BY_WARP : cluster_of(c) > 1 ? BY_CTA : BY_NOTHING;
+	Variation most = attr_int(op, AT_WARP_SCOPE, 0) && team_warps(c->team) > 1 ? BY_WARP : cluster_of(c) > 1 ? BY_CTA : BY_NOTHING;
 	return v.by > most ? (Varies){ most, op } : v;
 }
 
@@ -138,7 +138,7 @@ static Varies result_of(const Checker *c, const Op *op)
 	case OP_WARP: return (Varies){ team_warps(c->team) > 1 ? BY_WARP : BY_NOTHING, op };
 	case OP_VOTE: return of_vote(c, op);
 	case OP_CLUSTER_RANK: return (Varies){ BY_CTA, op };
-	case OP_BLOCK_IDX: return (Varies){ cluster_of(c) > 1 && attr_int(op, "axis", 0) == 0 ? BY_CTA : BY_NOTHING, op };
+	case OP_BLOCK_IDX: return (Varies){ cluster_of(c) > 1 && attr_int(op, AT_AXIS, 0) == 0 ? BY_CTA : BY_NOTHING, op };
 	case OP_DIV: return numbers_cluster(c, op) ? (Varies){ 0 } : first_operands(c, op, 2);
 	case OP_MOD: case OP_SHL: case OP_SHR: return first_operands(c, op, 2);
 	case OP_CAST: return first_operands(c, op, 1);
@@ -162,7 +162,7 @@ static const char *people(const Checker *c, Variation most_allowed)
 		return "threads of the cluster";
 	if (most_allowed == BY_WARP)
 		return "threads of a warp";
-	return c->team->code == OP_ROLE ? arena_printf(c->t->arena, "threads of role `%s`", attr_text(c->team, "name", "")) : "threads of the CTA";
+	return c->team->code == OP_ROLE ? arena_printf(c->t->arena, "threads of role `%s`", attr_text(c->team, AT_NAME, "")) : "threads of the CTA";
 }
 
 static void note_origin(Checker *c, Varies v)
@@ -173,7 +173,7 @@ static void note_origin(Checker *c, Varies v)
 	else if (v.from->code == OP_SET)
 		diag_note(c->t->diags, v.from->loc, "each thread has what its elements give: `any` and `all` make it one");
 	else if (v.from->code == OP_VOTE)
-		diag_note(c->t->diags, v.from->loc, "this `%s` differs %s", attr_text(v.from, "kind", ""), differs[v.by]);
+		diag_note(c->t->diags, v.from->loc, "this `%s` differs %s", attr_text(v.from, AT_KIND, ""), differs[v.by]);
 	else if (v.from->code == OP_BLOCK_IDX)
 		diag_note(c->t->diags, v.from->loc, "`blockIdx.x` differs %s of the cluster", differs[v.by]);
 	else
@@ -217,7 +217,7 @@ static Varies indices_of(const Checker *c, const Op *op)
 	Varies v = { 0 };
 	for (int i = 0; i < op->nargs; i++) {
 		Varies arg = c->value[op->args[i]->id];
-		bool own_part = attr_int(op, "multicast", 0) && i < 2 && arg.by <= BY_CTA;
+		bool own_part = attr_int(op, AT_MULTICAST, 0) && i < 2 && arg.by <= BY_CTA;
 		bool value = (op->code == OP_FILL && i == 1) || op->code == OP_VOTE;
 		if (!own_part && !value)
 			v = most(v, arg);

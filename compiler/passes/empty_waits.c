@@ -49,7 +49,7 @@ static void touch(Tir *t, Flow *f, const Op *op)
 	if (!f->commit || f->in_flight == 0 || f->waited || !touches_result(f->team, op))
 		return;
 	Op *wait = tir_op(t, OP_WGMMA_WAIT, f->commit->loc, type_none(), 0, NULL);
-	attr_set_int(t, wait, "n", f->in_flight);
+	attr_set_int(t, wait, AT_N, f->in_flight);
 	tir_insert_after(f->commit, wait);
 	f->waited = true;
 }
@@ -85,13 +85,13 @@ static Flow flow(Tir *t, const Region *r, Flow f)
 			f.in_flight++;
 			break;
 		case OP_MMA: /* a synchronous one waits for all */
-			if (mma_is_wgmma(op) && !attr_int(op, "async", 0)) {
+			if (mma_is_wgmma(op) && !attr_int(op, AT_ASYNC, 0)) {
 				f.in_flight = 0;
 				f.waited = true;
 			}
 			break;
 		case OP_WGMMA_WAIT: {
-			int n = (int)attr_int(op, "n", 0);
+			int n = (int)attr_int(op, AT_N, 0);
 			f.in_flight = f.in_flight > n ? n : f.in_flight;
 			f.waited = true;
 			break;

@@ -19,11 +19,11 @@ typedef struct Infer {
 	bool *written; /* by id: the source gives the layout */
 } Infer;
 
-static const char *layout_of(const Op *op) { return attr_text(op, "layout", NULL); }
+static const char *layout_of(const Op *op) { return attr_text(op, AT_LAYOUT, NULL); }
 
 static int warps_of(const Op *op)
 {
-	return attr_int(op, "warp_scope", 0) ? 1 : team_warps(tir_team(op));
+	return attr_int(op, AT_WARP_SCOPE, 0) ? 1 : team_warps(tir_team(op));
 }
 
 static bool note_written(Op *op, void *user)
@@ -44,8 +44,8 @@ static void give(Infer *in, Op *op, const char *text, const Op *because)
 		if (strcmp(have, text) != 0 && op->code == OP_FRAG && !in->failed) {
 			in->failed = true;
 			tir_error(in->t, because, E_LAYOUT_CONFLICT,
-			           "'%s' has layout %s here but layout %s elsewhere", attr_text(op, "name", "fragment"), text, have);
-			diag_note(in->t->diags, op->loc, "'%s' is declared here", attr_text(op, "name", "fragment"));
+			           "'%s' has layout %s here but layout %s elsewhere", attr_text(op, AT_NAME, "fragment"), text, have);
+			diag_note(in->t->diags, op->loc, "'%s' is declared here", attr_text(op, AT_NAME, "fragment"));
 			if (is_written(in, op))
 				diag_help(in->t->diags, "leave the layout out of its declaration: it is inferred");
 			else
@@ -53,7 +53,7 @@ static void give(Infer *in, Op *op, const char *text, const Op *because)
 		}
 		return;
 	}
-	attr_set_text(in->t, op, "layout", text);
+	attr_set_text(in->t, op, AT_LAYOUT, text);
 	in->changed = true;
 }
 
@@ -94,7 +94,7 @@ static void through_reduce(Infer *in, Op *op)
 	TileRef s = tile_ref(op->args[0]), d = tile_ref(op->args[1]);
 	const char *ls = layout_of(s.object);
 	if (ls)
-		give(in, d.object, arena_printf(in->t->arena, "%s(%s %dx%d)", attr_int(op, "axis", 0) == 1 ? "rows" : "cols", ls,
+		give(in, d.object, arena_printf(in->t->arena, "%s(%s %dx%d)", attr_int(op, AT_AXIS, 0) == 1 ? "rows" : "cols", ls,
 		                                (int)s.shape[0], (int)s.shape[1]), op);
 }
 
@@ -132,15 +132,15 @@ static bool straight(const FragAccess *f, int loop_rank)
 
 static void through_loop(Infer *in, Op *loop)
 {
-	const Attr *ext = attr_get(loop, "extents");
+	const Attr *ext = attr_get(loop, AT_EXTENTS);
 	int rank = loop->regions[0]->nargs;
 	const char *have = layout_of(loop);
 	for (Op *op = loop->regions[0]->first; op; op = op->next) {
 		FragAccess f;
 		if (!frag_access(loop, op, &f))
 			continue;
-		if (attr_int(f.frag, "warp_scope", 0) || attr_int(op, "warp_scope", 0))
-			attr_set_int(in->t, loop, "warp_scope", 1);
+		if (attr_int(f.frag, AT_WARP_SCOPE, 0) || attr_int(op, AT_WARP_SCOPE, 0))
+			attr_set_int(in->t, loop, AT_WARP_SCOPE, 1);
 		const char *lf = layout_of(f.frag);
 		if (!have && lf && straight(&f, rank)) {
 			give(in, loop, lf, op);
@@ -160,7 +160,7 @@ static void through_loop(Infer *in, Op *loop)
 static void through_view(Infer *in, Op *op)
 {
 	TileRef r = tile_ref(op->result);
-	if (r.space == TY_FRAG && attr_int(op, "warp_scope", 0) && !attr_int(r.object, "warp_scope", 0))
+	if (r.space == TY_FRAG && attr_int(op, AT_WARP_SCOPE, 0) && !attr_int(r.object, AT_WARP_SCOPE, 0))
 		give(in, r.object, "mma", op);
 }
 
@@ -243,7 +243,7 @@ static int access_width(const Op *loop, const Op *op)
 
 static const char *default_loop_layout(Infer *in, const Op *loop)
 {
-	const Attr *ext = attr_get(loop, "extents");
+	const Attr *ext = attr_get(loop, AT_EXTENTS);
 	int rank = loop->regions[0]->nargs, width = 16, threads = 32 * warps_of(loop);
 	int64_t n = rank == 2 ? ext->list[0] * ext->list[1] : ext->list[0];
 	for (const Op *op = loop->regions[0]->first; op; op = op->next) {
@@ -290,7 +290,7 @@ static bool mark_async_tile(Op *op, void *user)
 		if (shared[i] && tile_ref(shared[i]).space == TY_SHARED) {
 			Op *tile = tile_ref(shared[i]).object;
 			if (!layout_of(tile))
-				attr_set_text(t, tile, "layout", "async");
+				attr_set_text(t, tile, AT_LAYOUT, "async");
 		}
 	return true;
 }
@@ -303,11 +303,11 @@ static bool finish_shared(Op *op, void *user)
 		return true;
 	const Type *ty = &op->result->type;
 	int64_t row = ty->shape[ty->rank - 1] * (int64_t)dtype_bytes(ty->dtype);
-	int64_t rows = ty->rank - (attr_int(op, "ring", 0) > 0) >= 2 ? ty->shape[ty->rank - 2] : 0;
+	int64_t rows = ty->rank - (attr_int(op, AT_RING, 0) > 0) >= 2 ? ty->shape[ty->rank - 2] : 0;
 	const char *layout = "linear";
 	if (have && rows > 0 && rows % 8 == 0)
 		layout = row % 128 == 0 ? "swizzle128" : row % 64 == 0 ? "swizzle64" : row % 32 == 0 ? "swizzle32" : "linear";
-	attr_set_text(t, op, "layout", layout);
+	attr_set_text(t, op, AT_LAYOUT, layout);
 	return true;
 }
 
@@ -315,7 +315,7 @@ static bool finish_shared(Op *op, void *user)
 static void check_swizzle(Infer *in, const Op *op)
 {
 	const Type *ty = &op->result->type;
-	int tile = ty->rank - (attr_int(op, "ring", 0) > 0);
+	int tile = ty->rank - (attr_int(op, AT_RING, 0) > 0);
 	int64_t width = swizzle_bytes(op), row = ty->shape[ty->rank - 1] * (int64_t)dtype_bytes(ty->dtype);
 	if (!width)
 		return;
@@ -382,7 +382,7 @@ static void check_copies(Infer *in, const Op *loop, const Layout *l)
 		if (op->code != OP_STORE || op->args[1]->type.kind != TY_FRAG)
 			continue;
 		const Op *from = private_source(body, op->args[0]);
-		if (!from && attr_int(op, "masked", 0))
+		if (!from && attr_int(op, AT_MASKED, 0))
 			from = private_source(body, op->args[op->nargs - 1]);
 		if (!from)
 			continue;
@@ -398,7 +398,7 @@ static void check_copies(Infer *in, const Op *loop, const Layout *l)
 static void check_part(Infer *in, const Op *op, const TileRef *r)
 {
 	int64_t first = 0;
-	if (r->space != TY_FRAG || r->object_rank != 2 || r->dims[1] <= 0 || strcmp(attr_text(r->object, "layout", ""), "mma") != 0)
+	if (r->space != TY_FRAG || r->object_rank != 2 || r->dims[1] <= 0 || strcmp(attr_text(r->object, AT_LAYOUT, ""), "mma") != 0)
 		return;
 	value_const_int(r->start[1], &first);
 	if (first % 8 == 0 && r->dims[1] % 8 == 0)
@@ -443,7 +443,7 @@ static bool check_layout(Op *op, void *user)
 		for (int i = 0; i < rank && i < 2; i++)
 			shape[i] = op->result->type.shape[i];
 	} else if (op->code == OP_PARALLEL) {
-		const Attr *ext = attr_get(op, "extents");
+		const Attr *ext = attr_get(op, AT_EXTENTS);
 		rank = op->regions[0]->nargs;
 		for (int i = 0; i < rank; i++)
 			shape[i] = ext->list[i];

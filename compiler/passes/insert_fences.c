@@ -71,7 +71,7 @@ static void fence_before(Fencer *f, Op *op, Bits *dirty)
 {
 	if (f->insert) {
 		Op *fence = tir_op(f->t, OP_FENCE_ASYNC, op->loc, type_none(), 0, NULL);
-		attr_set_int(f->t, fence, "auto", 1);
+		attr_set_int(f->t, fence, AT_AUTO, 1);
 		tir_insert_before(op, fence);
 	}
 	bits_clear(dirty);
@@ -199,7 +199,7 @@ static void mark_async(Fencer *f, const Region *body)
 {
 	for (Op *op = body->first; op; op = op->next)
 		if (op->code == OP_SHARED && bits_has(&f->async, storage_of(f, op->result)))
-			attr_set_int(f->t, op, "async_use", 1);
+			attr_set_int(f->t, op, AT_ASYNC_USE, 1);
 }
 
 bool pass_insert_fences(Tir *t)

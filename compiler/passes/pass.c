@@ -118,7 +118,7 @@ void each_id(const Region *r, void (*visit)(unsigned id, void *user), void *user
 
 bool mma_is_wgmma(const Op *mma)
 {
-	const char *inst = attr_text(mma, "inst", NULL);
+	const char *inst = attr_text(mma, AT_INST, NULL);
 	if (inst)
 		return strncmp(inst, "wgmma", 5) == 0;
 	return !tile_ref(mma->args[0]).warp_scope;
@@ -142,7 +142,7 @@ int64_t tile_bytes(const TileRef *r)
 
 int64_t swizzle_bytes(const Op *shared)
 {
-	const char *layout = attr_text(shared, "layout", "linear");
+	const char *layout = attr_text(shared, AT_LAYOUT, "linear");
 	if (strncmp(layout, "swizzle", 7) != 0)
 		return 0;
 	return strcmp(layout, "swizzle128") == 0 ? 128 : strcmp(layout, "swizzle64") == 0 ? 64 : 32;
@@ -157,7 +157,7 @@ const Op *shared_root(const Op *shared)
 
 const char *object_name(const Op *object)
 {
-	return attr_text(object, "name", object->result && object->result->name ? object->result->name : "?");
+	return attr_text(object, AT_NAME, object->result && object->result->name ? object->result->name : "?");
 }
 
 bool next_name(const char **list, char *name, size_t size)

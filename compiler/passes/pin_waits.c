@@ -74,10 +74,10 @@ static bool arithmetic(const Op *op)
 static int64_t work_of_loop(Tir *t, const Op *loop)
 {
 	const Region *body = loop->regions[0];
-	const Attr *extents = attr_get(loop, "extents");
-	int warps = attr_int(loop, "warp_scope", 0) ? 1 : team_warps(tir_team(loop));
+	const Attr *extents = attr_get(loop, AT_EXTENTS);
+	int warps = attr_int(loop, AT_WARP_SCOPE, 0) ? 1 : team_warps(tir_team(loop));
 	const char *why;
-	const Layout *l = extents ? layout_from_text(t->arena, attr_text(loop, "layout", "?"), body->nargs, extents->list, warps, &why) : NULL;
+	const Layout *l = extents ? layout_from_text(t->arena, attr_text(loop, AT_LAYOUT, "?"), body->nargs, extents->list, warps, &why) : NULL;
 	int64_t n = 0;
 	for (const Op *op = body->first; op; op = op->next)
 		n += arithmetic(op);
@@ -87,7 +87,7 @@ static int64_t work_of_loop(Tir *t, const Op *loop)
 static int64_t work_of_tile(Tir *t, const Op *op)
 {
 	TileRef r = tile_ref(op->args[0]);
-	bool moves = op->code == OP_COPY && strcmp(attr_text(op, "inst", ""), "reg") != 0;
+	bool moves = op->code == OP_COPY && strcmp(attr_text(op, AT_INST, ""), "reg") != 0;
 	return r.space == TY_FRAG && !moves ? fragment_registers(t, r.object, tir_team(op)) : 0;
 }
 

@@ -32,7 +32,7 @@ static int64_t round_up(int64_t n, int64_t to)
 /* Swizzle patterns repeat over eight rows; their phase is taken from the address. */
 static int64_t alignment(const Op *tile)
 {
-	const char *layout = attr_text(tile, "layout", "linear");
+	const char *layout = attr_text(tile, AT_LAYOUT, "linear");
 	if (strcmp(layout, "swizzle128") == 0)
 		return 1024;
 	if (strcmp(layout, "swizzle64") == 0)
@@ -42,7 +42,7 @@ static int64_t alignment(const Op *tile)
 
 static int64_t stages(const Op *tile)
 {
-	int64_t ring = attr_int(tile, "ring", 0);
+	int64_t ring = attr_int(tile, AT_RING, 0);
 	return ring > 0 ? ring : 1;
 }
 
@@ -57,7 +57,7 @@ static int64_t stage_bytes(const Op *tile)
 
 static int64_t span(const Op *tile)
 {
-	return attr_int(tile, "stage_bytes", 0) * (stages(tile) - 1) + attr_int(tile, "bytes", 0);
+	return attr_int(tile, AT_STAGE_BYTES, 0) * (stages(tile) - 1) + attr_int(tile, AT_BYTES, 0);
 }
 
 /* ---- placing ---- */
@@ -75,8 +75,8 @@ static int64_t root_alignment(const Planner *p, const Op *root)
 static void measure(Planner *p, Op *tile)
 {
 	int64_t bytes = stage_bytes(tile);
-	attr_set_int(p->t, tile, "bytes", bytes);
-	attr_set_int(p->t, tile, "stage_bytes", attr_int(tile, "ring", 0) > 0 ? round_up(bytes, root_alignment(p, tile)) : bytes);
+	attr_set_int(p->t, tile, AT_BYTES, bytes);
+	attr_set_int(p->t, tile, AT_STAGE_BYTES, attr_int(tile, AT_RING, 0) > 0 ? round_up(bytes, root_alignment(p, tile)) : bytes);
 }
 
 static void place_tiles(Planner *p)
@@ -88,7 +88,7 @@ static void place_tiles(Planner *p)
 			if (root_alignment(p, tile) != order[k])
 				continue;
 			p->top = round_up(p->top, order[k]);
-			attr_set_int(p->t, tile, "offset", p->top);
+			attr_set_int(p->t, tile, AT_OFFSET, p->top);
 			p->top += span(tile);
 		}
 }
@@ -99,8 +99,8 @@ static void place_mbarriers(Planner *p)
 	for (Op *op = p->kernel->regions[0]->first; op; op = op->next) {
 		if (op->code != OP_MBARRIER)
 			continue;
-		attr_set_int(p->t, op, "offset", p->top);
-		p->top += 8 * attr_int(op, "slots", 1);
+		attr_set_int(p->t, op, AT_OFFSET, p->top);
+		p->top += 8 * attr_int(op, AT_SLOTS, 1);
 	}
 }
 
@@ -127,9 +127,9 @@ static void place_scratch(Planner *p, Op *team)
 	if (!s.bytes)
 		return;
 	p->top = round_up(p->top, 16);
-	attr_set_int(p->t, team, "scratch", p->top);
-	attr_set_int(p->t, team, "scratch_bytes", s.bytes);
-	p->top += s.bytes * attr_int(team, "instances", 1);
+	attr_set_int(p->t, team, AT_SCRATCH, p->top);
+	attr_set_int(p->t, team, AT_SCRATCH_BYTES, s.bytes);
+	p->top += s.bytes * attr_int(team, AT_INSTANCES, 1);
 }
 
 static void place_scratches(Planner *p)
@@ -145,7 +145,7 @@ static void place_scratches(Planner *p)
 static void alias_error(Planner *p, const Op *tile, const Op *base, const char *why)
 {
 	tir_error(p->t, tile, E_SHARED_SIZE, "`%s` does not fit at(%s, %lld): %s", object_name(tile), object_name(base),
-		(long long)attr_int(tile, "at_offset", 0), why);
+		(long long)attr_int(tile, AT_AT_OFFSET, 0), why);
 	diag_note(p->t->diags, base->loc, "`%s` is declared here", object_name(base));
 	p->ok = false;
 }
@@ -154,19 +154,19 @@ static void place_alias(Planner *p, Op *tile)
 {
 	Arena *a = p->t->arena;
 	const Op *base = tile->args[0]->def;
-	int64_t at = attr_int(tile, "at_offset", 0), bytes = stage_bytes(tile), room = attr_int(base, "bytes", 0);
-	int64_t offset = attr_int(base, "offset", 0) + at, stride = attr_int(base, "stage_bytes", 0);
-	attr_set_int(p->t, tile, "bytes", bytes);
-	attr_set_int(p->t, tile, "offset", offset);
-	attr_set_int(p->t, tile, "stage_bytes", attr_int(base, "ring", 0) > 0 ? stride : bytes);
-	if (attr_int(tile, "ring", 0) != attr_int(base, "ring", 0))
+	int64_t at = attr_int(tile, AT_AT_OFFSET, 0), bytes = stage_bytes(tile), room = attr_int(base, AT_BYTES, 0);
+	int64_t offset = attr_int(base, AT_OFFSET, 0) + at, stride = attr_int(base, AT_STAGE_BYTES, 0);
+	attr_set_int(p->t, tile, AT_BYTES, bytes);
+	attr_set_int(p->t, tile, AT_OFFSET, offset);
+	attr_set_int(p->t, tile, AT_STAGE_BYTES, attr_int(base, AT_RING, 0) > 0 ? stride : bytes);
+	if (attr_int(tile, AT_RING, 0) != attr_int(base, AT_RING, 0))
 		alias_error(p, tile, base, arena_printf(a, "its ring has %lld stages, the other's %lld",
-			(long long)attr_int(tile, "ring", 0), (long long)attr_int(base, "ring", 0)));
+			(long long)attr_int(tile, AT_RING, 0), (long long)attr_int(base, AT_RING, 0)));
 	else if (at < 0 || at + bytes > room)
 		alias_error(p, tile, base, arena_printf(a, "it ends at byte %lld of %lld", (long long)(at + bytes), (long long)room));
 	else if (at % alignment(tile) && (alignment(tile) > 128 || at % 16))
 		alias_error(p, tile, base, arena_printf(a, "layout %s needs an offset that is a multiple of %d",
-			attr_text(tile, "layout", "linear"), alignment(tile) > 128 ? (int)alignment(tile) : 16));
+			attr_text(tile, AT_LAYOUT, "linear"), alignment(tile) > 128 ? (int)alignment(tile) : 16));
 }
 
 /* ---- the limit ---- */
@@ -175,7 +175,7 @@ static int by_size(const void *x, const void *y)
 {
 	const Op *a = *(Op *const *)x, *b = *(Op *const *)y;
 	int64_t d = span(b) - span(a);
-	return d ? d > 0 ? 1 : -1 : attr_int(a, "offset", 0) > attr_int(b, "offset", 0) ? 1 : -1;
+	return d ? d > 0 ? 1 : -1 : attr_int(a, AT_OFFSET, 0) > attr_int(b, AT_OFFSET, 0) ? 1 : -1;
 }
 
 static void note_tiles(Planner *p)
@@ -183,7 +183,7 @@ static void note_tiles(Planner *p)
 	qsort(p->tiles, (size_t)p->ntiles, sizeof p->tiles[0], by_size);
 	for (int i = 0; i < p->ntiles; i++) {
 		const Op *tile = p->tiles[i];
-		long long bytes = attr_int(tile, "bytes", 0);
+		long long bytes = attr_int(tile, AT_BYTES, 0);
 		if (stages(tile) > 1)
 			diag_note(p->t->diags, tile->loc, "%-12s %8lld bytes = %lld stages of %lld", object_name(tile), (long long)span(tile),
 				(long long)stages(tile), bytes);
@@ -194,18 +194,18 @@ static void note_tiles(Planner *p)
 
 static void check_total(Planner *p)
 {
-	int64_t ctas = attr_int(p->kernel, "occupancy", 1);
+	int64_t ctas = attr_int(p->kernel, AT_OCCUPANCY, 1);
 	if (ctas < 1)
 		ctas = 1;
 	int64_t limit = SM_SHARED / ctas - CTA_RESERVED;
 	if (limit > CTA_SHARED)
 		limit = CTA_SHARED;
-	attr_set_int(p->t, p->kernel, "smem", p->top);
+	attr_set_int(p->t, p->kernel, AT_SMEM, p->top);
 	if (p->top <= limit)
 		return;
 	const char *with = ctas > 1 ? arena_printf(p->t->arena, " with occupancy (%lld)", (long long)ctas) : "";
 	tir_error(p->t, p->kernel, E_SHARED_SIZE, "kernel `%s` needs %lld bytes of shared memory; a CTA has %lld%s",
-		attr_text(p->kernel, "name", ""), (long long)p->top, (long long)limit, with);
+		attr_text(p->kernel, AT_NAME, ""), (long long)p->top, (long long)limit, with);
 	note_tiles(p);
 	p->ok = false;
 }

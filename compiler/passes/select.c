@@ -9,8 +9,8 @@
 #include "compiler/index.h"
 #include "compiler/passes/pass.h"
 
-static const char *layout_of(const TileRef *r) { return attr_text(r->object, "layout", ""); }
-static bool is_warp_tile(const TileRef *r) { return r->warp_scope || attr_int(r->object, "warp_scope", 0); }
+static const char *layout_of(const TileRef *r) { return attr_text(r->object, AT_LAYOUT, ""); }
+static bool is_warp_tile(const TileRef *r) { return r->warp_scope || attr_int(r->object, AT_WARP_SCOPE, 0); }
 
 static bool select_mma(Tir *t, Op *op)
 {
@@ -21,14 +21,14 @@ static bool select_mma(Tir *t, Op *op)
 			diag_help(t->diags, "copy the shared tile to a warp frag first");
 			return false;
 		}
-		attr_set_text(t, op, "inst", "mma_sync");
+		attr_set_text(t, op, AT_INST, "mma_sync");
 		return true;
 	}
 	if (b.space != TY_SHARED) {
 		diag_error(t->diags, op->loc, E_WGMMA_SHAPE, "the right operand of a warpgroup product must be a shared tile");
 		return false;
 	}
-	attr_set_text(t, op, "inst", a.space == TY_FRAG ? "wgmma_rs" : "wgmma_ss");
+	attr_set_text(t, op, AT_INST, a.space == TY_FRAG ? "wgmma_rs" : "wgmma_ss");
 	return true;
 }
 
@@ -63,7 +63,7 @@ static void select_copy(Tir *t, Op *op)
 		inst = "ldmatrix";
 	else if (op->nargs == 2 && matrix_rows(&d) && matrix_frag(&s))
 		inst = "stmatrix";
-	attr_set_text(t, op, "inst", inst);
+	attr_set_text(t, op, AT_INST, inst);
 }
 
 /* As wide as every row starts: rows that differ by an odd number of elements allow no vectors. */
@@ -78,7 +78,7 @@ static void align_tensor(Tir *t, Op *tensor)
 		elements = row < elements ? row : elements;
 	}
 	if (elements > 1)
-		attr_set_int(t, tensor, "align", elements * bytes);
+		attr_set_int(t, tensor, AT_ALIGN, elements * bytes);
 }
 
 typedef struct Select { Tir *t; bool ok; } Select;

@@ -66,7 +66,7 @@ static Box box_of(const TileRef *r)
 static Box box_of_element(const Op *op, int at)
 {
 	const Region *loop = op->parent;
-	const Attr *extents = attr_get(loop->owner, "extents");
+	const Attr *extents = attr_get(loop->owner, AT_EXTENTS);
 	Box b = box_whole(op->args[at]->def);
 	for (int i = 0; i < b.rank; i++) {
 		LoopIndex x = loop_index(loop, op->args[at + 1 + i]);
@@ -308,7 +308,7 @@ static void product(Tracker *k, State *s, const Op *op)
 		touch_tile(k, s, op, op->args[0], true);
 		touch_tile(k, s, op, op->args[1], false);
 		touch_tile(k, s, op, op->args[2], false);
-	} else if (attr_int(op, "async", 0)) {
+	} else if (attr_int(op, AT_ASYNC, 0)) {
 		product_async(k, s, op);
 	} else {
 		product_sync(k, s, op);
@@ -359,7 +359,7 @@ static void finish(Tracker *k, const State *rest, Op *wait, const Entry *group)
 static void wait_groups(Tracker *k, State *s, Op *op)
 {
 	State before = *s;
-	int n = (int)attr_int(op, "n", 0);
+	int n = (int)attr_int(op, AT_N, 0);
 	while (s->n > n)
 		s->groups[s->n--] = NULL;
 	for (int i = before.n; i > s->n; i--)

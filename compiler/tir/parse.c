@@ -280,7 +280,7 @@ static const char *quoted(Parser *p)
 	return s;
 }
 
-static bool list_attr(Parser *p, Op *op, const char *name)
+static bool list_attr(Parser *p, Op *op, AttrId id)
 {
 	int64_t list[MAX_LIST];
 	int n = 0;
@@ -292,11 +292,11 @@ static bool list_attr(Parser *p, Op *op, const char *name)
 			return false;
 		n++;
 	}
-	attr_set_list(p->t, op, name, n, list);
+	attr_set_list(p->t, op, id, n, list);
 	return true;
 }
 
-static bool number_attr(Parser *p, Op *op, const char *name)
+static bool number_attr(Parser *p, Op *op, AttrId id)
 {
 	const char *s = p->text + p->at;
 	char *int_end, *real_end;
@@ -305,9 +305,9 @@ static bool number_attr(Parser *p, Op *op, const char *name)
 	if (real_end == s)
 		return fail(p, p->at, E_SYNTAX, "expected the value of an attribute");
 	if (int_end == real_end)
-		attr_set_int(p->t, op, name, i);
+		attr_set_int(p->t, op, id, i);
 	else
-		attr_set_real(p->t, op, name, f);
+		attr_set_real(p->t, op, id, f);
 	p->last = p->at = (uint32_t)(real_end - p->text);
 	return true;
 }
@@ -331,19 +331,20 @@ static bool attr(Parser *p, Op *op)
 	const char *name = word(p);
 	if (!name)
 		return fail(p, begin, E_SYNTAX, "expected the name of an attribute");
-	if (attr_from_text(name) == ATTR_IDS)
+	AttrId id = attr_from_text(name);
+	if (id == ATTR_IDS)
 		return unknown_attr(p, begin, name);
-	if (attr_get(op, name))
+	if (attr_get(op, id))
 		return fail(p, begin, E_REDEFINED, arena_printf(p->t->arena, "attribute `%s` is given twice", name));
 	if (!expect(p, '='))
 		return false;
 	if (peek(p) == '[')
-		return list_attr(p, op, name);
+		return list_attr(p, op, id);
 	if (peek(p) != '"')
-		return number_attr(p, op, name);
+		return number_attr(p, op, id);
 	const char *s = quoted(p);
 	if (s)
-		attr_set_text(p->t, op, name, s);
+		attr_set_text(p->t, op, id, s);
 	return s != NULL;
 }
 
@@ -473,7 +474,7 @@ static bool set_result(Parser *p, Op *op, uint32_t begin, const char *name, Type
 	if (!name)
 		return true;
 	Value *v = ARENA_NEW(p->t->arena, Value);
-	*v = (Value){ .type = ty, .def = op, .name = attr_text(op, "name", NULL) };
+	*v = (Value){ .type = ty, .def = op, .name = attr_text(op, AT_NAME, NULL) };
 	if (!isdigit((unsigned char)name[0]))
 		v->id = p->t->next_id++;
 	op->result = v;

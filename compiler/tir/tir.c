@@ -254,20 +254,8 @@ AttrUse op_attr_use(Opcode op, AttrId id)
 	return USE_NEVER;
 }
 
-/* Names are literals of the compiler's code: a misspelt one would be an attribute that nobody reads, or that is never set. */
-static AttrId known_attr(const char *name)
+static Attr *attr_slot(Tir *t, Op *op, AttrId id)
 {
-	AttrId id = attr_from_text(name);
-	if (id == ATTR_IDS) {
-		fprintf(stderr, "tilec: attrs.def has no attribute `%s` (a bug of tilec)\n", name);
-		abort();
-	}
-	return id;
-}
-
-static Attr *attr_slot(Tir *t, Op *op, const char *name)
-{
-	AttrId id = known_attr(name);
 	Attr **at = &op->attrs;
 	while (*at && (*at)->id < id)
 		at = &(*at)->next;
@@ -282,57 +270,56 @@ static Attr *attr_slot(Tir *t, Op *op, const char *name)
 	return a;
 }
 
-void attr_set_int(Tir *t, Op *op, const char *name, int64_t v)
+void attr_set_int(Tir *t, Op *op, AttrId id, int64_t v)
 {
-	Attr *a = attr_slot(t, op, name);
+	Attr *a = attr_slot(t, op, id);
 	a->kind = ATTR_INT;
 	a->i = v;
 }
 
-void attr_set_real(Tir *t, Op *op, const char *name, double v)
+void attr_set_real(Tir *t, Op *op, AttrId id, double v)
 {
-	Attr *a = attr_slot(t, op, name);
+	Attr *a = attr_slot(t, op, id);
 	a->kind = ATTR_REAL;
 	a->f = v;
 }
 
-void attr_set_text(Tir *t, Op *op, const char *name, const char *v)
+void attr_set_text(Tir *t, Op *op, AttrId id, const char *v)
 {
 	const char *copy = arena_strndup(t->arena, v, strlen(v)); /* v may be the old value */
-	Attr *a = attr_slot(t, op, name);
+	Attr *a = attr_slot(t, op, id);
 	a->kind = ATTR_TEXT;
 	a->text = copy;
 }
 
-void attr_set_list(Tir *t, Op *op, const char *name, int n, const int64_t *v)
+void attr_set_list(Tir *t, Op *op, AttrId id, int n, const int64_t *v)
 {
 	int64_t *copy = ARENA_ARRAY(t->arena, int64_t, n ? n : 1);
 	if (n)
 		memcpy(copy, v, sizeof(int64_t) * (size_t)n);
-	Attr *a = attr_slot(t, op, name);
+	Attr *a = attr_slot(t, op, id);
 	a->kind = ATTR_LIST;
 	a->n = n;
 	a->list = copy;
 }
 
-const Attr *attr_get(const Op *op, const char *name)
+const Attr *attr_get(const Op *op, AttrId id)
 {
 	for (const Attr *a = op->attrs; a; a = a->next)
-		if (strcmp(attr_table[a->id].text, name) == 0)
+		if (a->id == id)
 			return a;
-	known_attr(name);
 	return NULL;
 }
 
-int64_t attr_int(const Op *op, const char *name, int64_t otherwise)
+int64_t attr_int(const Op *op, AttrId id, int64_t otherwise)
 {
-	const Attr *a = attr_get(op, name);
+	const Attr *a = attr_get(op, id);
 	return a && a->kind == ATTR_INT ? a->i : otherwise;
 }
 
-const char *attr_text(const Op *op, const char *name, const char *otherwise)
+const char *attr_text(const Op *op, AttrId id, const char *otherwise)
 {
-	const Attr *a = attr_get(op, name);
+	const Attr *a = attr_get(op, id);
 	return a && a->kind == ATTR_TEXT ? a->text : otherwise;
 }
 
@@ -340,15 +327,15 @@ const char *attr_text(const Op *op, const char *name, const char *otherwise)
 
 static void view_ref(TileRef *r, const Op *view)
 {
-	const Attr *dims = attr_get(view, "dims");
+	const Attr *dims = attr_get(view, AT_DIMS);
 	int next = 1;
 	for (int i = 0; i < r->object_rank && dims && i < dims->n; i++) {
 		r->dims[i] = dims->list[i];
 		if (r->dims[i] != 0 && next < view->nargs)
 			r->start[i] = view->args[next++];
 	}
-	r->trans = attr_int(view, "trans", 0) != 0;
-	r->warp_scope |= attr_int(view, "warp_scope", 0) != 0;
+	r->trans = attr_int(view, AT_TRANS, 0) != 0;
+	r->warp_scope |= attr_int(view, AT_WARP_SCOPE, 0) != 0;
 }
 
 static TypeKind space_of(TypeKind k)
@@ -376,7 +363,7 @@ TileRef tile_ref(const Value *v)
 		.dtype = v->type.dtype,
 		.rank = v->type.rank,
 		.object_rank = object->type.rank,
-		.warp_scope = attr_int(object->def, "warp_scope", 0) != 0,
+		.warp_scope = attr_int(object->def, AT_WARP_SCOPE, 0) != 0,
 	};
 	memcpy(r.shape, v->type.shape, sizeof r.shape);
 	if (def->code == OP_VIEW)
@@ -445,15 +432,15 @@ Op *tir_team(const Op *op)
 int team_warps(const Op *team)
 {
 	if (team->code == OP_ROLE)
-		return (int)attr_int(team, "warps", 1);
-	return (int)(attr_int(team, "threads", 32) / 32);
+		return (int)attr_int(team, AT_WARPS, 1);
+	return (int)(attr_int(team, AT_THREADS, 32) / 32);
 }
 
 bool value_const_int(const Value *v, int64_t *out)
 {
 	if (!v || !v->def || v->def->code != OP_CONST)
 		return false;
-	const Attr *a = attr_get(v->def, "value");
+	const Attr *a = attr_get(v->def, AT_VALUE);
 	if (!a || a->kind != ATTR_INT)
 		return false;
 	*out = a->i;

@@ -173,15 +173,15 @@ bool type_equal(Type a, Type b);
 /* "frag<f32, 64x128>", as printed in TIR. */
 const char *type_text(Arena *a, Type t);
 
-/* ---- attributes: a name that is no row of attrs.def ends the compiler ---- */
+/* ---- attributes ---- */
 
-void attr_set_int(Tir *t, Op *op, const char *name, int64_t v);
-void attr_set_real(Tir *t, Op *op, const char *name, double v);
-void attr_set_text(Tir *t, Op *op, const char *name, const char *v);
-void attr_set_list(Tir *t, Op *op, const char *name, int n, const int64_t *v);
-const Attr *attr_get(const Op *op, const char *name); /* NULL when unset */
-int64_t attr_int(const Op *op, const char *name, int64_t otherwise);
-const char *attr_text(const Op *op, const char *name, const char *otherwise);
+void attr_set_int(Tir *t, Op *op, AttrId id, int64_t v);
+void attr_set_real(Tir *t, Op *op, AttrId id, double v);
+void attr_set_text(Tir *t, Op *op, AttrId id, const char *v);
+void attr_set_list(Tir *t, Op *op, AttrId id, int n, const int64_t *v);
+const Attr *attr_get(const Op *op, AttrId id); /* NULL when unset */
+int64_t attr_int(const Op *op, AttrId id, int64_t otherwise);
+const char *attr_text(const Op *op, AttrId id, const char *otherwise);
 
 /* ---- tiles: objects and views alike ---- */
 

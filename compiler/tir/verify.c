@@ -97,19 +97,20 @@ static bool need_result(Verifier *v, const Op *op, DType d)
 }
 
 /* Where the op allows for less than the attribute's row. */
-static bool need_range(Verifier *v, const Op *op, const char *name, int64_t lo, int64_t hi)
+static bool need_range(Verifier *v, const Op *op, AttrId id, int64_t lo, int64_t hi)
 {
-	int64_t i = attr_int(op, name, 0);
-	return (i >= lo && i <= hi) || bad(v, op, "{%s} is %lld, not in %lld to %lld", name, (long long)i, (long long)lo, (long long)hi);
+	int64_t i = attr_int(op, id, 0);
+	return (i >= lo && i <= hi) || bad(v, op, "{%s} is %lld, not in %lld to %lld", attr_info(id)->text, (long long)i, (long long)lo,
+		(long long)hi);
 }
 
-static bool need_word(Verifier *v, const Op *op, const char *name, const char *const *words)
+static bool need_word(Verifier *v, const Op *op, AttrId id, const char *const *words)
 {
-	const char *s = attr_text(op, name, "");
+	const char *s = attr_text(op, id, "");
 	for (; *words; words++)
 		if (strcmp(s, *words) == 0)
 			return true;
-	return bad(v, op, "{%s} is \"%s\"", name, s);
+	return bad(v, op, "{%s} is \"%s\"", attr_info(id)->text, s);
 }
 
 /* ---- declarations ---- */
@@ -134,7 +135,7 @@ static void check_tensor(Verifier *v, const Op *op)
 static void check_shared(Verifier *v, const Op *op)
 {
 	const Type *ty = &op->result->type;
-	int64_t ring = attr_int(op, "ring", 0);
+	int64_t ring = attr_int(op, AT_RING, 0);
 	if (ring < 0 || (ring > 0 && (ty->rank < 1 || ty->shape[0] != ring)))
 		bad(v, op, "{ring} is %lld, the leading extent is not", (long long)ring);
 	if (op->nargs)
@@ -157,7 +158,7 @@ static void check_extents(Verifier *v, const Op *op)
 
 static void check_barrier(Verifier *v, const Op *op)
 {
-	if (!attr_get(op, "from") && !attr_get(op, "count"))
+	if (!attr_get(op, AT_FROM) && !attr_get(op, AT_COUNT))
 		bad(v, op, "neither {from} nor {count}");
 }
 
@@ -186,13 +187,13 @@ static bool decl_kind_ok(const Op *op)
 
 static int view_shape(const Op *op, int64_t *shape)
 {
-	const Attr *dims = attr_get(op, "dims");
+	const Attr *dims = attr_get(op, AT_DIMS);
 	const Type *object = &op->args[0]->type;
 	int rank = 0;
 	for (int i = 0; i < dims->n; i++)
 		if (dims->list[i] >= 0)
 			shape[rank++] = dims->list[i] ? dims->list[i] : object->shape[i];
-	if (attr_int(op, "trans", 0) && rank >= 2) {
+	if (attr_int(op, AT_TRANS, 0) && rank >= 2) {
 		int64_t last = shape[rank - 1];
 		shape[rank - 1] = shape[rank - 2];
 		shape[rank - 2] = last;
@@ -204,7 +205,7 @@ static void check_view_shape(Verifier *v, const Op *op)
 {
 	int64_t shape[TIR_MAX_RANK];
 	const Type *ty = &op->result->type;
-	bool trans = attr_int(op, "trans", 0) != 0, warp = attr_int(op, "warp_scope", 0) != 0;
+	bool trans = attr_int(op, AT_TRANS, 0) != 0, warp = attr_int(op, AT_WARP_SCOPE, 0) != 0;
 	int rank = view_shape(op, shape);
 	if (rank != ty->rank) {
 		bad(v, op, "the result has rank %d, not %d", ty->rank, rank);
@@ -222,7 +223,7 @@ static void check_view_shape(Verifier *v, const Op *op)
 /* Tiles lie inside their objects; transfers to and from tensors may go past the end. */
 static void check_view_starts(Verifier *v, const Op *op)
 {
-	const Attr *dims = attr_get(op, "dims");
+	const Attr *dims = attr_get(op, AT_DIMS);
 	const Type *object = &op->args[0]->type;
 	for (int d = 0, i = 1; d < dims->n; d++) {
 		int64_t taken = dims->list[d] < 0 ? 1 : dims->list[d], extent = object->shape[d], start = 0;
@@ -241,7 +242,7 @@ static void check_view(Verifier *v, const Op *op)
 {
 	static const TypeKind view_of[] = { [TY_TENSOR] = TY_VIEW_TENSOR, [TY_SHARED] = TY_VIEW_SHARED, [TY_FRAG] = TY_VIEW_FRAG };
 	const Type *object = &op->args[0]->type;
-	const Attr *dims = attr_get(op, "dims");
+	const Attr *dims = attr_get(op, AT_DIMS);
 	int starts = 0;
 	if (!is_tile(op->args[0]) || is_view(op->args[0])) {
 		bad(v, op, "operand 0 is not an object");
@@ -293,15 +294,15 @@ static void check_partial(Verifier *v, const Op *op, bool floats)
 
 static void check_const(Verifier *v, const Op *op)
 {
-	const char *name = dtype_is_float(op->result->type.dtype) ? "fvalue" : "value";
-	if (!attr_get(op, name) || op->attrs->next)
-		bad(v, op, "a literal of type %s has {%s} and nothing else", dtype_name(op->result->type.dtype), name);
+	AttrId id = dtype_is_float(op->result->type.dtype) ? AT_FVALUE : AT_VALUE;
+	if (!attr_get(op, id) || op->attrs->next)
+		bad(v, op, "a literal of type %s has {%s} and nothing else", dtype_name(op->result->type.dtype), attr_info(id)->text);
 }
 
 static void check_cmp(Verifier *v, const Op *op)
 {
 	static const char *const preds[] = { "lt", "le", "gt", "ge", "eq", "ne", NULL };
-	need_word(v, op, "pred", preds);
+	need_word(v, op, AT_PRED, preds);
 	need_result(v, op, DT_BOOL);
 	if (op->args[0]->type.kind != TY_SCALAR || !type_equal(op->args[0]->type, op->args[1]->type))
 		bad(v, op, "the operands are not scalars of one type");
@@ -352,7 +353,7 @@ static void check_scalar(Verifier *v, const Op *op)
 	case OP_FMA: case OP_EXP2: case OP_LOG2: case OP_SQRT: case OP_RSQRT: case OP_RCP: case OP_TANH: case OP_FLOOR:
 		check_numeric(v, op, false, true, false);
 		break;
-	case OP_BLOCK_IDX: case OP_GRID_DIM: need_range(v, op, "axis", 0, 2); need_result(v, op, DT_I32); break;
+	case OP_BLOCK_IDX: case OP_GRID_DIM: need_range(v, op, AT_AXIS, 0, 2); need_result(v, op, DT_I32); break;
 	case OP_DIM: need_result(v, op, DT_I32); break;
 	case OP_SM_COUNT: case OP_THREAD: case OP_LANE: case OP_WARP: case OP_CLUSTER_RANK: need_result(v, op, DT_I32); break;
 	case OP_PRESENT: need_kind(v, op, 0, TY_TENSOR); need_result(v, op, DT_BOOL); break;
@@ -367,7 +368,7 @@ static void check_scalar(Verifier *v, const Op *op)
 static void check_element(Verifier *v, const Op *op, int at, DType d)
 {
 	const Value *object = op->args[at];
-	int masked = attr_int(op, "masked", 0) != 0;
+	int masked = attr_int(op, AT_MASKED, 0) != 0;
 	if (!is_tile(object) || is_view(object)) {
 		bad(v, op, "operand %d is not an object", at);
 		return;
@@ -395,7 +396,7 @@ static void check_store(Verifier *v, const Op *op)
 static void check_atomic(Verifier *v, const Op *op)
 {
 	static const char *const kinds[] = { "add", "min", "max", NULL };
-	need_word(v, op, "rmw", kinds);
+	need_word(v, op, AT_RMW, kinds);
 	check_store(v, op);
 	if (op->args[1]->type.kind == TY_FRAG)
 		bad(v, op, "on a fragment");
@@ -413,9 +414,9 @@ static void check_var(Verifier *v, const Op *op)
 		need_result(v, op, op->args[0]->type.dtype);
 	else
 		need_scalar(v, op, 1, op->args[0]->type.dtype);
-	bool combines = attr_get(op, "combine"), in_loop = op->code == OP_SET && tir_enclosing(op, OP_PARALLEL);
+	bool combines = attr_get(op, AT_COMBINE), in_loop = op->code == OP_SET && tir_enclosing(op, OP_PARALLEL);
 	if (combines)
-		need_word(v, op, "combine", (const char *const[]){ "or", "and", NULL });
+		need_word(v, op, AT_COMBINE, (const char *const[]){ "or", "and", NULL });
 	if (combines && op->args[0]->type.dtype != DT_BOOL)
 		bad(v, op, "{combine} of %s", dtype_name(op->args[0]->type.dtype));
 	if (in_loop && !combines)
@@ -508,11 +509,11 @@ static void check_fill(Verifier *v, const Op *op)
 static void check_reduce(Verifier *v, const Op *op)
 {
 	static const char *const kinds[] = { "sum", "max", "min", NULL };
-	need_word(v, op, "kind", kinds);
-	if (!need_range(v, op, "axis", 0, 1) || !need_space(v, op, 0, TY_FRAG) || !need_space(v, op, 1, TY_FRAG))
+	need_word(v, op, AT_KIND, kinds);
+	if (!need_range(v, op, AT_AXIS, 0, 1) || !need_space(v, op, 0, TY_FRAG) || !need_space(v, op, 1, TY_FRAG))
 		return;
 	TileRef s = tile_ref(op->args[0]), d = tile_ref(op->args[1]);
-	int64_t kept = 1 - attr_int(op, "axis", 0);
+	int64_t kept = 1 - attr_int(op, AT_AXIS, 0);
 	if (s.rank != 2 || d.rank != 1 || s.shape[kept] != d.shape[0])
 		bad(v, op, "%s does not reduce to %s along axis %lld", type_text(v->t->arena, op->args[0]->type),
 			type_text(v->t->arena, op->args[1]->type), (long long)(1 - kept));
@@ -521,14 +522,14 @@ static void check_reduce(Verifier *v, const Op *op)
 static void check_scan(Verifier *v, const Op *op)
 {
 	static const char *const kinds[] = { "sum", "prod", NULL };
-	need_word(v, op, "kind", kinds);
+	need_word(v, op, AT_KIND, kinds);
 	if (need_space(v, op, 0, TY_FRAG))
-		need_range(v, op, "axis", 0, op->args[0]->type.rank - 1);
+		need_range(v, op, AT_AXIS, 0, op->args[0]->type.rank - 1);
 }
 
 static void check_wait_operands(Verifier *v, const Op *op)
 {
-	need_range(v, op, "n", 0, 63);
+	need_range(v, op, AT_N, 0, 63);
 	for (int i = 0; i < op->nargs; i++)
 		need_kind(v, op, i, TY_FRAG);
 }
@@ -543,7 +544,7 @@ static void check_role(Verifier *v, const Op *op)
 
 static void check_parallel(Verifier *v, const Op *op)
 {
-	const Attr *extents = attr_get(op, "extents");
+	const Attr *extents = attr_get(op, AT_EXTENTS);
 	if (op->regions[0] && extents->n != op->regions[0]->nargs)
 		bad(v, op, "%d {extents} for %d indices", extents->n, op->regions[0]->nargs);
 }
@@ -559,7 +560,7 @@ static void check_yield(Verifier *v, const Op *op)
 static void check_control(Verifier *v, const Op *op)
 {
 	switch (op->code) {
-	case OP_KERNEL: need_range(v, op, "threads", 1, 1024); break;
+	case OP_KERNEL: need_range(v, op, AT_THREADS, 1, 1024); break;
 	case OP_ROLE: check_role(v, op); break;
 	case OP_FOR: for (int i = 0; i < 3; i++) need_scalar(v, op, i, DT_I32); break;
 	case OP_IF: need_scalar(v, op, 0, DT_BOOL); break;
@@ -595,7 +596,7 @@ static void check_region_args(Verifier *v, const Op *op)
 static bool parallel_allows(const Op *op)
 {
 	switch (op->code) {
-	case OP_SET: return attr_get(op, "combine") != NULL;
+	case OP_SET: return attr_get(op, AT_COMBINE) != NULL;
 	case OP_GET: case OP_LOAD: case OP_STORE: case OP_ATOMIC:
 	case OP_PRINT: case OP_ASSERT: case OP_TRAP: case OP_PTX: case OP_CLOCK:
 		return true;
@@ -638,7 +639,7 @@ static void check_barrier_use(Verifier *v, const Op *op)
 static void check_vote(Verifier *v, const Op *op)
 {
 	static const char *const kinds[] = { "any", "all", NULL };
-	need_word(v, op, "kind", kinds);
+	need_word(v, op, AT_KIND, kinds);
 	need_scalar(v, op, 0, DT_BOOL);
 	need_result(v, op, DT_BOOL);
 }
@@ -646,7 +647,7 @@ static void check_vote(Verifier *v, const Op *op)
 static void check_pick(Verifier *v, const Op *op)
 {
 	const Op *array = op->args[0]->def;
-	bool barriers = array && (array->code == OP_MBARRIER || array->code == OP_BARRIER) && attr_int(array, "array", 0) > 0;
+	bool barriers = array && (array->code == OP_MBARRIER || array->code == OP_BARRIER) && attr_int(array, AT_ARRAY, 0) > 0;
 	if (!barriers)
 		bad(v, op, "operand 0 is no array of barriers");
 	else if (!type_equal(op->result->type, op->args[0]->type))
@@ -660,9 +661,9 @@ static void check_debug(Verifier *v, const Op *op)
 		need_kind(v, op, i, TY_SCALAR);
 	if (op->code == OP_ASSERT)
 		need_scalar(v, op, 0, DT_BOOL);
-	if (attr_int(op, "otherwise", 0) && (!op->result || !op->nargs || !type_equal(op->args[op->nargs - 1]->type, op->result->type)))
+	if (attr_int(op, AT_OTHERWISE, 0) && (!op->result || !op->nargs || !type_equal(op->args[op->nargs - 1]->type, op->result->type)))
 		bad(v, op, "the value on the CPU device is not of the result's type");
-	const char *why = op->code == OP_PTX ? ptx_text_error(v->t->arena, attr_text(op, "text", ""), op->nargs + (op->result != NULL)) : NULL;
+	const char *why = op->code == OP_PTX ? ptx_text_error(v->t->arena, attr_text(op, AT_TEXT, ""), op->nargs + (op->result != NULL)) : NULL;
 	if (why)
 		bad(v, op, "%s", why);
 }
@@ -756,7 +757,7 @@ static bool check_attrs(Verifier *v, const Op *op)
 			return false;
 	}
 	for (int id = 0; required && id < ATTR_IDS; id++)
-		if (v->attrs[op->code][id] == USE_REQUIRED && !attr_get(op, attr_info((AttrId)id)->text))
+		if (v->attrs[op->code][id] == USE_REQUIRED && !attr_get(op, (AttrId)id))
 			return bad(v, op, "{%s} is missing", attr_info((AttrId)id)->text);
 	return true;
 }

@@ -125,7 +125,7 @@ static bool compile_batch(Job *j, Buffer *module)
 static const Op *kernel_of(const Job *j, const Program *p)
 {
 	for (const Op *k = j->tir->first; k; k = k->next)
-		if (!strcmp(attr_text(k, "name", ""), p->kernel))
+		if (!strcmp(attr_text(k, AT_NAME, ""), p->kernel))
 			return k;
 	return NULL;
 }

@@ -129,8 +129,8 @@ static Team *add_team(Cta *cta, Env *outer, int first_warp, int warps)
 
 static void start_role(Team *parent, const Op *op)
 {
-	int warps = (int)attr_int(op, "warps", 1), first = (int)attr_int(op, "first_warp", 0);
-	for (int k = 0; k < attr_int(op, "instances", 1); k++) {
+	int warps = (int)attr_int(op, AT_WARPS, 1), first = (int)attr_int(op, AT_FIRST_WARP, 0);
+	for (int k = 0; k < attr_int(op, AT_INSTANCES, 1); k++) {
 		Team *t = add_team(parent->env.cta, &parent->env, first + k * warps, warps);
 		Lanes l = lanes_new(&t->env, false);
 		l.v[0].i = k;
@@ -258,8 +258,8 @@ static void run_all(Machine *m)
 	m->base = UINT32_MAX;
 	tir_walk(m->kernel->regions[0], widen_op, m);
 	m->ids -= m->base;
-	m->threads = (int)attr_int(m->kernel, "threads", 32);
-	m->cluster = (int)attr_int(m->kernel, "cluster", 1);
+	m->threads = (int)attr_int(m->kernel, AT_THREADS, 32);
+	m->cluster = (int)attr_int(m->kernel, AT_CLUSTER, 1);
 	m->budget = 4000000;
 	find_grid(m);
 	for (int z = 0; z < m->grid[2]; z++)

@@ -34,7 +34,7 @@ static int64_t byte_of(Machine *m, const Op *at, const Store *s, const int64_t *
 	int64_t n = 0;
 	for (int d = 0; d < s->rank; d++) {
 		if (index[d] < 0 || index[d] >= s->extents[d])
-			model_fail(m, at, "index %lld of '%s' is outside %lld", (long long)index[d], attr_text(s->object, "name", "?"),
+			model_fail(m, at, "index %lld of '%s' is outside %lld", (long long)index[d], attr_text(s->object, AT_NAME, "?"),
 				(long long)s->extents[d]);
 		n += index[d] * s->strides[d];
 	}
@@ -81,7 +81,7 @@ Cells cells_of(Env *e, const Op *at, const Value *v, int warp)
 {
 	Cells c = { .ref = tile_ref(v), .limited = -1 };
 	const Object *o = object_of(e, c.ref.object->result);
-	bool own = attr_int(c.ref.object, "warp_scope", 0) != 0;
+	bool own = attr_int(c.ref.object, AT_WARP_SCOPE, 0) != 0;
 	if (!o->store)
 		model_fail(e->m, at, "an operand is no tile");
 	c.store = &o->store[own ? warp : 0];

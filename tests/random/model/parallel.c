@@ -15,7 +15,7 @@ static void set_indices(Env *body, const Op *op, const int64_t *extents)
 
 static void run_for(Team *t, const Op *op, int lane)
 {
-	const Attr *extents = attr_get(op, "extents");
+	const Attr *extents = attr_get(op, AT_EXTENTS);
 	int64_t count = 1;
 	Machine *m = t->env.m;
 	Env body;
@@ -36,7 +36,7 @@ static void run_for(Team *t, const Op *op, int lane)
 
 void parallel_run(Team *t, const Op *op)
 {
-	if (!attr_int(op, "warp_scope", 0)) {
+	if (!attr_int(op, AT_WARP_SCOPE, 0)) {
 		run_for(t, op, first_active(&t->env));
 		return;
 	}

@@ -15,8 +15,8 @@ static void set_one(Env *e, const Op *op, Num x)
 static void run_const(Env *e, const Op *op)
 {
 	DType t = op->result->type.dtype;
-	const Attr *f = attr_get(op, "fvalue");
-	set_one(e, op, dtype_is_float(t) ? num_float(t, f ? f->f : 0) : num_int(t, attr_int(op, "value", 0)));
+	const Attr *f = attr_get(op, AT_FVALUE);
+	set_one(e, op, dtype_is_float(t) ? num_float(t, f ? f->f : 0) : num_int(t, attr_int(op, AT_VALUE, 0)));
 }
 
 static void run_operation(Env *e, const Op *op)
@@ -30,7 +30,7 @@ static void run_operation(Env *e, const Op *op)
 	Lanes r = lanes_new(e, varying);
 	/* The type of a choice is that of its sides. */
 	DType t = op->args[op->code == OP_SELECT ? 1 : 0]->type.dtype;
-	const char *pred = attr_text(op, "pred", "");
+	const char *pred = attr_text(op, AT_PRED, "");
 	for (int n = 0; n < (varying ? e->lanes : 1); n++) {
 		Num x[MAX_OPERANDS] = { { .i = 0 } };
 		for (int k = 0; k < op->nargs; k++)
@@ -117,10 +117,10 @@ typedef struct Access {
 
 static Access access_of(Env *e, const Op *op, int at)
 {
-	Access a = { .e = e, .op = op, .rank = op->args[at]->type.rank, .masked = attr_int(op, "masked", 0) != 0 };
+	Access a = { .e = e, .op = op, .rank = op->args[at]->type.rank, .masked = attr_int(op, AT_MASKED, 0) != 0 };
 	a.store = object_of(e, op->args[at])->store;
-	a.own = attr_int(op->args[at]->def, "warp_scope", 0) != 0;
-	a.warp_rows = attr_int(op, "warp_scope", 0) && !a.own ? 16 : 0;
+	a.own = attr_int(op->args[at]->def, AT_WARP_SCOPE, 0) != 0;
+	a.warp_rows = attr_int(op, AT_WARP_SCOPE, 0) && !a.own ? 16 : 0;
 	for (int d = 0; d < a.rank; d++)
 		a.index[d] = lanes_of(e, op->args[at + 1 + d]);
 	if (a.masked)
@@ -179,7 +179,7 @@ static void run_store(Env *e, const Op *op)
 
 static Num combine(const Op *op, DType t, Num old, Num x)
 {
-	const char *rmw = attr_text(op, "rmw", "add");
+	const char *rmw = attr_text(op, AT_RMW, "add");
 	Opcode code = !strcmp(rmw, "min") ? OP_MIN : !strcmp(rmw, "max") ? OP_MAX : OP_ADD;
 	return num_operate(code, "", t, t, (Num[]){ old, x });
 }
@@ -207,7 +207,7 @@ static void run_atomic(Env *e, const Op *op)
 static void run_param(Env *e, const Op *op)
 {
 	const ModelArgs *a = e->m->args;
-	const char *name = attr_text(op, "name", "");
+	const char *name = attr_text(op, AT_NAME, "");
 	for (int k = 0; k < a->nscalars; k++)
 		if (!strcmp(a->scalar[k].name, name)) {
 			set_one(e, op, a->scalar[k].value);
@@ -225,8 +225,8 @@ bool scalar_step(Env *e, const Op *op)
 		if (!run_place_outside(e, op))
 			run_place(e, op);
 		return true;
-	case OP_BLOCK_IDX: set_one(e, op, num_int(DT_I32, e->cta->block[attr_int(op, "axis", 0)])); return true;
-	case OP_GRID_DIM: set_one(e, op, num_int(DT_I32, e->m->grid[attr_int(op, "axis", 0)])); return true;
+	case OP_BLOCK_IDX: set_one(e, op, num_int(DT_I32, e->cta->block[attr_int(op, AT_AXIS, 0)])); return true;
+	case OP_GRID_DIM: set_one(e, op, num_int(DT_I32, e->m->grid[attr_int(op, AT_AXIS, 0)])); return true;
 	case OP_CLUSTER_RANK: set_one(e, op, num_int(DT_I32, e->cta->rank)); return true;
 	case OP_VAR: declare_var(e, op); return true;
 	case OP_GET: run_get(e, op); return true;

@@ -10,13 +10,13 @@ static int warps_of_roles(const Machine *m, const char *list)
 {
 	int warps = 0;
 	for (const Op *op = m->kernel->regions[0]->first; op; op = op->next) {
-		const char *name = attr_text(op, "name", "");
+		const char *name = attr_text(op, AT_NAME, "");
 		size_t n = strlen(name);
 		if (op->code != OP_ROLE)
 			continue;
 		for (const char *p = list; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
 			if (!strncmp(p, name, n) && (p[n] == ',' || p[n] == '[' || !p[n]))
-				warps += (int)(attr_int(op, "warps", 1) * (p[n] == '[' ? 1 : attr_int(op, "instances", 1)));
+				warps += (int)(attr_int(op, AT_WARPS, 1) * (p[n] == '[' ? 1 : attr_int(op, AT_INSTANCES, 1)));
 	}
 	return warps;
 }
@@ -41,11 +41,11 @@ static bool arrived_at_remotely(const Machine *m, const Value *barrier)
 void barrier_declare(Env *e, const Op *op)
 {
 	Machine *m = e->m;
-	const char *from = attr_text(op, "from", NULL);
-	int count = from ? warps_of_roles(m, from) : (int)attr_int(op, "count", 1);
+	const char *from = attr_text(op, AT_FROM, NULL);
+	int count = from ? warps_of_roles(m, from) : (int)attr_int(op, AT_COUNT, 1);
 	Object *o = &e->object[op->result->id - m->base];
 	if (op->code == OP_BARRIER) {
-		int n = (int)attr_int(op, "array", 1);
+		int n = (int)attr_int(op, AT_ARRAY, 1);
 		o->barrier = ARENA_ARRAY(m->arena, NamedBarrier, n);
 		for (int k = 0; k < n; k++)
 			o->barrier[k].count = count;
@@ -53,7 +53,7 @@ void barrier_declare(Env *e, const Op *op)
 	}
 	if (from && arrived_at_remotely(m, op->result))
 		count *= m->cluster;
-	int slots = (int)attr_int(op, "slots", 1);
+	int slots = (int)attr_int(op, AT_SLOTS, 1);
 	o->mbarrier = ARENA_ARRAY(m->arena, MBarrier, slots);
 	for (int k = 0; k < slots; k++)
 		o->mbarrier[k] = (MBarrier){ .count = count, .pending = count };
@@ -66,14 +66,14 @@ static const Value *array_of(Env *e, const Value *v, int64_t *element)
 	if (v->def->code != OP_PICK)
 		return v;
 	*element = uniform_int(e, v->def->args[1]);
-	if (*element < 0 || *element >= attr_int(v->def->args[0]->def, "array", 1))
+	if (*element < 0 || *element >= attr_int(v->def->args[0]->def, AT_ARRAY, 1))
 		model_fail(e->m, v->def, "element %lld", (long long)*element);
 	return v->def->args[0];
 }
 
 static int64_t slots_of(const Value *array)
 {
-	return attr_int(array->def, "slots", 1) / attr_int(array->def, "array", 1);
+	return attr_int(array->def, AT_SLOTS, 1) / attr_int(array->def, AT_ARRAY, 1);
 }
 
 /* ---- mbarriers ---- */
@@ -83,7 +83,7 @@ static MBarrier *slot_of(Team *t, Cta *cta, const Op *at, const Value *barrier, 
 	int64_t element;
 	const Value *array = array_of(&t->env, barrier, &element);
 	int64_t slots = slots_of(array);
-	if (use < 0 || (!attr_int(array->def, "ring", 0) && use >= slots))
+	if (use < 0 || (!attr_int(array->def, AT_RING, 0) && use >= slots))
 		model_fail(t->env.m, at, "use %lld", (long long)use);
 	return &object_of(&cta->team[0].env, array)->mbarrier[element * slots + use % slots];
 }

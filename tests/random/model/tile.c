@@ -67,7 +67,7 @@ static void run_mma(Env *e, const Op *op, int warp)
 {
 	Cells d = cells_of(e, op, op->args[0], warp), a = cells_of(e, op, op->args[1], warp), b = cells_of(e, op, op->args[2], warp);
 	int64_t rows = d.shape[0], columns = d.shape[1], depth = a.shape[1];
-	int64_t acc = attr_int(op, "acc", 0);
+	int64_t acc = attr_int(op, AT_ACC, 0);
 	const Num *left = gather(e, op, &a), *right = gather(e, op, &b);
 	for (int64_t i = 0; i < rows; i++)
 		for (int64_t j = 0; j < columns; j++) {
@@ -93,8 +93,8 @@ static Num join(const char *kind, Num a, Num b)
 static void run_reduce(Env *e, const Op *op, int warp)
 {
 	Cells s = cells_of(e, op, op->args[0], warp), d = cells_of(e, op, op->args[1], warp);
-	int64_t axis = attr_int(op, "axis", 0), rows = s.shape[0], columns = s.shape[1];
-	const char *kind = attr_text(op, "kind", "sum");
+	int64_t axis = attr_int(op, AT_AXIS, 0), rows = s.shape[0], columns = s.shape[1];
+	const char *kind = attr_text(op, AT_KIND, "sum");
 	for (int64_t k = 0; k < (axis ? rows : columns); k++) {
 		Num r = cells_load(e, op, &s, axis ? k * columns : k, false);
 		for (int64_t n = 1; n < (axis ? columns : rows); n++)
@@ -106,10 +106,10 @@ static void run_reduce(Env *e, const Op *op, int warp)
 static void run_scan(Env *e, const Op *op, int warp)
 {
 	Cells x = cells_of(e, op, op->args[0], warp);
-	int64_t axis = attr_int(op, "axis", 0), extent = x.shape[axis], inner = axis == 0 && x.rank == 2 ? x.shape[1] : 1;
-	int64_t others = cells_count(&x) / extent, within = attr_int(op, "within", extent);
-	bool reverse = attr_int(op, "reverse", 0) != 0;
-	const char *kind = attr_text(op, "kind", "sum");
+	int64_t axis = attr_int(op, AT_AXIS, 0), extent = x.shape[axis], inner = axis == 0 && x.rank == 2 ? x.shape[1] : 1;
+	int64_t others = cells_count(&x) / extent, within = attr_int(op, AT_WITHIN, extent);
+	bool reverse = attr_int(op, AT_REVERSE, 0) != 0;
+	const char *kind = attr_text(op, AT_KIND, "sum");
 	for (int64_t o = 0; o < others; o++) {
 		int64_t base = inner > 1 ? o : o * extent;
 		Num r = { 0 };
@@ -144,7 +144,7 @@ static void run_load_async(Team *t, const Op *op)
 {
 	Env *e = &t->env;
 	Cells src = cells_of(e, op, op->args[0], TEAM), dst = cells_of(e, op, op->args[1], TEAM);
-	bool many = attr_int(op, "multicast", 0) != 0;
+	bool many = attr_int(op, AT_MULTICAST, 0) != 0;
 	apply_limit(e, op, 4, &src, &dst);
 	if (many)
 		multicast(t, op, &src, &dst);
@@ -157,7 +157,7 @@ static void run_store_async(Env *e, const Op *op)
 {
 	Cells src = cells_of(e, op, op->args[0], TEAM), dst = cells_of(e, op, op->args[1], TEAM);
 	apply_limit(e, op, 2, &src, &dst);
-	move(e, op, &src, &dst, true, attr_get(op, "reduce") != NULL);
+	move(e, op, &src, &dst, true, attr_get(op, AT_REDUCE) != NULL);
 }
 
 /* Element n of a bulk copy's shared or global side as a byte address: both are contiguous. */
@@ -184,7 +184,7 @@ static void run_bulk(Team *t, const Op *op)
 
 static void declare_frag(Env *e, const Op *op)
 {
-	int copies = attr_int(op, "warp_scope", 0) ? e->warps : 1;
+	int copies = attr_int(op, AT_WARP_SCOPE, 0) ? e->warps : 1;
 	Store *s = ARENA_ARRAY(e->m->arena, Store, copies);
 	for (int k = 0; k < copies; k++)
 		store_init(e->m, &s[k], op, 0);
@@ -197,7 +197,7 @@ static void declare_shared(Env *e, const Op *op)
 	store_init(e->m, s, op, op->nargs);
 	if (op->nargs) {
 		const Store *root = object_of(e, op->args[0])->store;
-		int64_t at = attr_int(op, "at_offset", 0);
+		int64_t at = attr_int(op, AT_AT_OFFSET, 0);
 		if (at + s->bytes > root->bytes)
 			model_fail(e->m, op, "is not inside the tile whose storage it shares");
 		s->data = root->data + at;
@@ -208,7 +208,7 @@ static void declare_shared(Env *e, const Op *op)
 
 static void declare_tensor(Env *e, const Op *op)
 {
-	const char *name = attr_text(op, "name", "");
+	const char *name = attr_text(op, AT_NAME, "");
 	const ModelArgs *args = e->m->args;
 	Store *s = ARENA_NEW(e->m->arena, Store);
 	for (int k = 0; k < args->ntensors; k++) {
