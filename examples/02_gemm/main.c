@@ -1,4 +1,4 @@
-/* C [M][N] = A [M][K] B [N][K]^T in bf16, by one of the four kernels: compares a sample of C with double precision, then times.
+/* C [M][N] = A [M][K] B [N][K]^T in bf16, by one of the five kernels: compares a sample of C with double precision, then times.
  *
  *     gemm MODULE [M N K [DEVICE]] */
 #include <math.h>

@@ -1,45 +1,106 @@
-"""Times torch.matmul (cuBLAS), C = A B^T in bf16, on the sizes of the `gemm` section of bench.
+"""C = A B^T in bf16 by modules of examples/02_gemm and by torch.matmul (cuBLAS), by turns in one process.
 
-usage: gemm_cublas.py [CSV]     Median of nine pairs of events with several launches between them, as bench has it.
+usage: gemm_cublas.py CSV MODULE...     TILERT: libtilert.so (default: what the loader finds); ROUNDS: 24
+
+Each round times everybody once, 20 ms each, the first one another each time; printed are the median time and the median over the
+rounds of cuBLAS's time over it.  Two runs one after the other differ by more than the two kernels: both are at the GPU's limit of power.
 """
+import ctypes
+import os
 import statistics
 import sys
 
 import torch
 
 SIZES = [(8192, 8192, 8192), (4096, 4096, 4096), (8192, 8192, 1024), (16384, 4096, 4096)]
+ROUNDS = int(os.environ.get("ROUNDS", "24"))
+TENSOR, BF16 = 0, 11  # tilert_arg_kind, tilert_dtype
 
 
-def milliseconds(launch):
-    def elapsed(n):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        for _ in range(n):
-            launch()
-        end.record()
-        end.synchronize()
-        return begin.elapsed_time(end) / n
+class Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_uint64), ("dtype", ctypes.c_int), ("rank", ctypes.c_int), ("extents", ctypes.c_int64 * 5),
+                ("strides", ctypes.c_int64 * 5)]
 
-    elapsed(3)
-    n = max(5, min(400, int(20 / elapsed(5))))
-    return statistics.median(elapsed(n) for _ in range(9))
+
+class Arg(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("kind", ctypes.c_int), ("tensor", Tensor), ("i", ctypes.c_int64), ("f", ctypes.c_double)]
+
+
+class Runtime:
+    def __init__(self):
+        self.lib = ctypes.CDLL(os.environ.get("TILERT", "libtilert.so.0"))
+        self.lib.tilert_last_error.restype = ctypes.c_char_p
+        self.device = ctypes.c_void_p()
+        self.call("device_open", b"cuda", ctypes.byref(self.device))
+
+    def call(self, name, *args):
+        if getattr(self.lib, "tilert_" + name)(*args):
+            sys.exit(f"tilert_{name}: {self.lib.tilert_last_error().decode()}")
+
+    def kernel(self, path):
+        module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+        self.call("module_open", self.device, path.encode(), ctypes.byref(module))
+        self.call("module_kernel", module, b"gemm", ctypes.byref(kernel))
+        return kernel
+
+    def launch_of(self, kernel, **tensors):
+        args = (Arg * len(tensors))(*(
+            Arg(name.encode(), TENSOR, Tensor(t.data_ptr(), BF16, t.dim(), (ctypes.c_int64 * 5)(*t.shape))) for name, t in tensors.items()))
+        prepared, stream = ctypes.c_void_p(), ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        self.call("prepare", kernel, args, ctypes.c_size_t(len(tensors)), ctypes.byref(prepared))
+        return lambda: self.call("prepared_launch", prepared, stream)
+
+
+def microseconds(launch, n):
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    launch()
+    begin.record()
+    for _ in range(n):
+        launch()
+    end.record()
+    end.synchronize()
+    return 1e3 * begin.elapsed_time(end) / n
+
+
+def by_turns(calls):
+    launches = max(4, int(2e4 / microseconds(calls["cublas"], 10)))
+    times = {name: [] for name in calls}
+    for turn in range(-1, ROUNDS):  # the first turn warms up
+        names = list(calls)
+        for name in names[turn % len(names):] + names[:turn % len(names)]:
+            us = microseconds(calls[name], launches)
+            if turn >= 0:
+                times[name].append(us)
+    return times
 
 
 def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     torch.manual_seed(0)
-    name = torch.cuda.get_device_name()
-    csv = open(sys.argv[1], "a") if len(sys.argv) > 1 else None
-    for m, n, k in SIZES:
-        a = torch.randn(m, k, device="cuda").bfloat16()
-        b = torch.randn(n, k, device="cuda").bfloat16()
-        c = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
-        ms = milliseconds(lambda: torch.matmul(a, b.T, out=c))
-        shape, tflops = f"{m} x {n} x {k}", 2e-9 * m * n * k / ms
-        print(f"{'torch.matmul':22} {shape:30} {1e3 * ms:9.2f} us {tflops:8.0f} TFLOP/s")
-        if csv:
-            csv.write(f'"{name}",torch.matmul,"{shape}",{1e3 * ms:.2f},{tflops:.1f},TFLOP/s,\n')
-    if csv:
-        csv.close()
+    torch.zeros(1, device="cuda")
+    runtime, device = Runtime(), torch.cuda.get_device_name()
+    kernels = {os.path.basename(path).removesuffix(".tmod"): runtime.kernel(path) for path in sys.argv[2:]}
+    with open(sys.argv[1], "w") as csv:
+        csv.write("device,what,shape,round,us,cublas_over_it\n")
+        for m, n, k in SIZES:
+            a, b = torch.randn(m, k, device="cuda").bfloat16(), torch.randn(n, k, device="cuda").bfloat16()
+            right, outs, calls = torch.matmul(a, b.T), {}, {}
+            for name, kernel in kernels.items():
+                outs[name] = torch.full((m, n), float("nan"), device="cuda", dtype=torch.bfloat16)
+                calls[name] = runtime.launch_of(kernel, a=a, b=b, c=outs[name])
+                calls[name]()
+                error = ((outs[name].float() - right.float()).norm() / right.float().norm()).item()
+                if not error < 0.003:
+                    sys.exit(f"{name} is wrong: relative error {error}")
+            calls["cublas"] = lambda: torch.matmul(a, b.T, out=right)
+            times = by_turns(calls)
+            for name, each in times.items():
+                ratios = [c / us for c, us in zip(times["cublas"], each)]
+                print(f"{m} x {n} x {k}: {name:24} {statistics.median(each):9.2f} us {2e-6 * m * n * k / statistics.median(each):6.0f} "
+                      f"TFLOP/s, {statistics.median(ratios):.4f} of cuBLAS")
+                for i, (us, ratio) in enumerate(zip(each, ratios)):
+                    csv.write(f'"{device}",{name},"{m} x {n} x {k}",{i},{us:.2f},{ratio:.4f}\n')
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ gemm_1       bin/test_numeric gemm_1_naive_m17*
 gemm_2       bin/test_numeric gemm_2_tiled_m130*
 gemm_3       bin/test_numeric gemm_3_pipelined_m200*
 gemm_4       bin/test_numeric gemm_4_warp_specialised_m300*
+gemm_5       bin/test_numeric gemm_5_clusters_m300*
 kda_forward  bin/test_numeric kda_gates_bounded
 kda_exact    bin/test_numeric kda_gates_of_any_size
 kda_shares   bin/test_numeric kda_shares_packed

@@ -15,6 +15,8 @@ static const Gemm gemms[] = {
 	{ "3_pipelined", 128, 128, 64 }, { "3_pipelined", 200, 129, 72 }, { "3_pipelined", 1, 1, 8 }, { "3_pipelined", 129, 130, 648 },
 	{ "4_warp_specialised", 128, 256, 64 }, { "4_warp_specialised", 1, 8, 8 }, { "4_warp_specialised", 300, 264, 200 },
 	{ "4_warp_specialised", 65, 520, 136 }, { "4_warp_specialised", 2113, 776, 328 },
+	{ "5_clusters", 128, 512, 64 }, { "5_clusters", 1, 8, 8 }, { "5_clusters", 300, 264, 200 }, { "5_clusters", 65, 1032, 136 },
+	{ "5_clusters", 2113, 776, 328 },
 };
 
 static uint16_t *random_matrix(Random *r, int64_t n)
