@@ -1,0 +1,391 @@
+/* Attention by forward.tile and backward.tile, compared with double precision and, on a GPU, timed.
+ *
+ *     attention FORWARD.tmod [BACKWARD.tmod] [WORD=NUMBER ...]
+ *
+ * What the modules were compiled for is read off their parameters, but for CAUSAL and PAGE, which are told: causal=1 page=16. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tilert/tilert.h>
+
+#include "reference.h"
+#include "tests/check/float16.h"
+#include "tests/check/random.h"
+
+typedef struct Option { const char *name, *help; int64_t value; } Option;
+enum { SEQUENCES, QUERIES, KEYS, HEADS, KEY_HEADS, CAUSAL, WINDOW, PAGE, CPU, OPTIONS };
+static const Option defaults[OPTIONS] = {
+	[SEQUENCES] = { "sequences", "how many sequences", 2 },
+	[QUERIES] = { "queries", "of each; where they are packed, of the longest", 300 },
+	[KEYS] = { "keys", "the same of keys", 420 },
+	[HEADS] = { "heads", "of q", 4 },
+	[KEY_HEADS] = { "key_heads", "of k and v", 2 },
+	[CAUSAL] = { "causal", "1: the module was compiled with -D CAUSAL=true", 0 },
+	[WINDOW] = { "window", "keys that a query sees, where the module has a window", 100 },
+	[PAGE] = { "page", "rows of a page, where the module has pages", 64 },
+	[CPU] = { "cpu", "1: on the CPU device", 0 },
+};
+
+enum { MOST = 32 };
+typedef struct Run {
+	int64_t option[OPTIONS];
+	Attention a;
+	tilert_device *device;
+	tilert_dtype dtype;
+	Random random;
+	tilert_arg args[MOST];
+	int nargs;
+} Run;
+
+static void check(tilert_status s, const char *what)
+{
+	if (s == TILERT_OK)
+		return;
+	fprintf(stderr, "%s: %s: %s\n", what, tilert_status_name(s), tilert_last_error());
+	exit(1);
+}
+
+static void *memory(size_t n, size_t size)
+{
+	void *p = calloc(n + 1, size);
+	if (!p) {
+		fprintf(stderr, "no memory for %zu bytes\n", n * size);
+		exit(1);
+	}
+	return p;
+}
+
+static tilert_kernel *kernel_of(tilert_module *m, const char *name)
+{
+	tilert_kernel *k;
+	check(tilert_module_kernel(m, name, &k), name);
+	return k;
+}
+
+/* The parameter of that name, or one of kind -1. */
+static tilert_param parameter(const tilert_kernel *k, const char *name)
+{
+	tilert_param p = { .name = NULL };
+	for (size_t i = 0; i < tilert_kernel_param_count(k); i++) {
+		check(tilert_kernel_param(k, i, &p), "parameters");
+		if (!strcmp(p.name, name))
+			return p;
+	}
+	return (tilert_param) { .name = NULL };
+}
+
+static bool has(const tilert_kernel *k, const char *name)
+{
+	return parameter(k, name).name != NULL;
+}
+
+static void usage(void)
+{
+	fprintf(stderr, "usage: attention FORWARD.tmod [BACKWARD.tmod] [WORD=NUMBER ...]\n");
+	for (int i = 0; i < OPTIONS; i++)
+		fprintf(stderr, "  %-10s %s (%lld)\n", defaults[i].name, defaults[i].help, (long long)defaults[i].value);
+	exit(2);
+}
+
+static void read_option(Run *r, const char *word)
+{
+	const char *equals = strchr(word, '=');
+	for (int i = 0; equals && i < OPTIONS; i++)
+		if (strlen(defaults[i].name) == (size_t)(equals - word) && !memcmp(word, defaults[i].name, (size_t)(equals - word))) {
+			r->option[i] = atoll(equals + 1);
+			return;
+		}
+	fprintf(stderr, "'%s' is not one of the words\n", word);
+	usage();
+}
+
+/* ---- Arguments: one list for all kernels, which take what they name ---- */
+
+static tilert_arg *add(Run *r, const char *name, tilert_arg_kind kind)
+{
+	if (r->nargs == MOST)
+		abort();
+	r->args[r->nargs] = (tilert_arg) { .name = name, .kind = kind };
+	return &r->args[r->nargs++];
+}
+
+static void add_integer(Run *r, const char *name, tilert_arg_kind kind, int64_t i)
+{
+	add(r, name, kind)->i = i;
+}
+
+static void add_real(Run *r, const char *name, double f)
+{
+	add(r, name, TILERT_ARG_SCALAR)->f = f;
+}
+
+/* A tensor of these extents (0: no more of them), filled with `data`, or with NaN. */
+static tilert_arg *add_tensor(Run *r, const char *name, tilert_dtype t, const int64_t extents[4], const void *data)
+{
+	tilert_arg *a = add(r, name, TILERT_ARG_TENSOR);
+	size_t n = tilert_dtype_size(t);
+	for (a->tensor.rank = 0; a->tensor.rank < 4 && extents[a->tensor.rank]; a->tensor.rank++) {
+		a->tensor.extents[a->tensor.rank] = extents[a->tensor.rank];
+		n *= (size_t)extents[a->tensor.rank];
+	}
+	a->tensor.dtype = t;
+	check(tilert_alloc(r->device, n, &a->tensor.data), name);
+	if (data)
+		check(tilert_upload(r->device, a->tensor.data, data, n), name);
+	else
+		check(tilert_memset(r->device, a->tensor.data, 0xff, n, NULL), name);
+	return a;
+}
+
+static uint16_t narrow(const Run *r, float x)
+{
+	return r->dtype == TILERT_F16 ? fp16_from_float(x) : bf16_from_float(x);
+}
+
+static float wide(const Run *r, uint16_t x)
+{
+	return r->dtype == TILERT_F16 ? fp16_to_float(x) : bf16_to_float(x);
+}
+
+/* Random numbers that the element type has. */
+static float *numbers(Run *r, size_t n)
+{
+	float *x = memory(n, sizeof *x);
+	for (size_t i = 0; i < n; i++)
+		x[i] = wide(r, narrow(r, random_normal(&r->random)));
+	return x;
+}
+
+static void add_rows(Run *r, const char *name, int64_t rows, int64_t heads, const float *x)
+{
+	size_t n = (size_t)(rows * heads * r->a.width);
+	uint16_t *bits = memory(n, sizeof *bits);
+	for (size_t i = 0; x && i < n; i++)
+		bits[i] = narrow(r, x[i]);
+	add_tensor(r, name, r->dtype, (int64_t[4]) { rows, heads, r->a.width }, x ? bits : NULL);
+	free(bits);
+}
+
+/* ---- The problem ---- */
+
+/* Starts of sequences: all of one length, or (packed) of lengths that differ, the second being empty. */
+static int32_t *starts(int64_t sequences, int64_t length, bool packed)
+{
+	int32_t *s = memory((size_t)sequences + 1, sizeof *s);
+	for (int64_t z = 0; z < sequences; z++)
+		s[z + 1] = s[z] + (int32_t)(!packed ? length : z == 1 ? 0 : length - z * 37 % (length - 1));
+	return s;
+}
+
+/* Keys in pages, in an order of their own, what is behind a sequence's end being NaN. */
+static void add_pages(Run *r)
+{
+	const Attention *a = &r->a;
+	int64_t page = r->option[PAGE], most = 1, pages = 0, row = a->key_heads * a->width;
+	for (int64_t z = 0; z < a->sequences; z++) {
+		int64_t n = (a->k_start[z + 1] - a->k_start[z] + page - 1) / page;
+		most = n > most ? n : most;
+		pages += n;
+	}
+	int32_t *table = memory((size_t)(a->sequences * most), sizeof *table), *lengths = memory((size_t)a->sequences, sizeof *lengths);
+	float *k = memory((size_t)(pages * page * row), sizeof *k), *v = memory((size_t)(pages * page * row), sizeof *v);
+	for (int64_t i = 0; i < pages * page * row; i++)
+		k[i] = v[i] = NAN;
+	for (int64_t z = 0, next = pages; z < a->sequences; z++) {
+		lengths[z] = a->k_start[z + 1] - a->k_start[z];
+		for (int64_t j = 0; j < lengths[z]; j++) {
+			int32_t *p = &table[z * most + j / page];
+			if (j % page == 0)
+				*p = (int32_t)--next;
+			memcpy(k + (*p * page + j % page) * row, a->k + (a->k_start[z] + j) * row, (size_t)row * sizeof *k);
+			memcpy(v + (*p * page + j % page) * row, a->v + (a->k_start[z] + j) * row, (size_t)row * sizeof *v);
+		}
+	}
+	add_rows(r, "k", pages * page, a->key_heads, k);
+	add_rows(r, "v", pages * page, a->key_heads, v);
+	add_tensor(r, "lengths", TILERT_I32, (int64_t[4]) { a->sequences }, lengths);
+	add_tensor(r, "table", TILERT_I32, (int64_t[4]) { a->sequences, most }, table);
+	free(table);
+	free(lengths);
+	free(k);
+	free(v);
+}
+
+static void make_problem(Run *r, const tilert_kernel *k)
+{
+	const int64_t *option = r->option;
+	Attention *a = &r->a;
+	bool packed = has(k, "cu_q"), paged = has(k, "table");
+	tilert_param q = parameter(k, "q");
+	const char *last = strrchr(q.shape, '[');
+	*a = (Attention) { .sequences = option[SEQUENCES], .heads = option[HEADS], .key_heads = option[KEY_HEADS], .width = atoll(last + 1),
+		.causal = option[CAUSAL], .window = has(k, "window") ? option[WINDOW] : 0, .cap = has(k, "cap") ? 2 : 0 };
+	a->scale = 1 / sqrt((double)a->width);
+	a->q_start = starts(a->sequences, option[QUERIES], packed);
+	a->k_start = starts(a->sequences, option[KEYS], packed);
+	r->dtype = q.dtype;
+
+	int64_t queries = a->q_start[a->sequences], keys = a->k_start[a->sequences], heads = a->heads, groups = a->key_heads;
+	a->q = numbers(r, (size_t)(queries * heads * a->width));
+	a->k = numbers(r, (size_t)(keys * groups * a->width));
+	a->v = numbers(r, (size_t)(keys * groups * a->width));
+	add_rows(r, "q", queries, heads, a->q);
+	add_rows(r, "o", queries, heads, NULL);
+	if (paged)
+		add_pages(r);
+	else {
+		add_rows(r, "k", keys, groups, a->k);
+		add_rows(r, "v", keys, groups, a->v);
+	}
+	add_tensor(r, "lse", TILERT_F32, (int64_t[4]) { heads, queries }, NULL);
+	add_tensor(r, "cu_q", TILERT_I32, (int64_t[4]) { a->sequences + 1 }, a->q_start);
+	add_tensor(r, "cu_k", TILERT_I32, (int64_t[4]) { a->sequences + 1 }, a->k_start);
+	add_tensor(r, "counter", TILERT_I32, (int64_t[4]) { 2 }, (int32_t[2]) { 0, 0 });
+	add_real(r, "scale", a->scale);
+	add_real(r, "cap", a->cap);
+	add_integer(r, "queries", TILERT_ARG_SCALAR, option[QUERIES]);
+	add_integer(r, "keys", TILERT_ARG_SCALAR, option[KEYS]);
+	add_integer(r, "window", TILERT_ARG_SCALAR, option[WINDOW]);
+}
+
+/* ---- Results ---- */
+
+static void *downloaded(Run *r, const char *name, size_t n)
+{
+	for (int i = 0; i < r->nargs; i++)
+		if (!strcmp(r->args[i].name, name)) {
+			size_t size = tilert_dtype_size(r->args[i].tensor.dtype);
+			void *p = memory(n, size);
+			check(tilert_download(r->device, p, r->args[i].tensor.data, n * size), name);
+			return p;
+		}
+	abort();
+}
+
+typedef struct Error { double difference, square; } Error;
+
+static void compare(Error *e, double want, double got)
+{
+	e->difference += isfinite(got) ? (got - want) * (got - want) : INFINITY;
+	e->square += want * want;
+}
+
+/* Relative root of mean squares; rounding results to bf16 alone gives .0017. */
+static bool report(const char *name, Error e, double most)
+{
+	double error = sqrt(e.difference / (e.square + 1e-12));
+	printf("  %s %.1e%s", name, error, error < most ? "" : " WRONG");
+	return error < most;
+}
+
+/* o and lse of all queries, or of some thousands of them. */
+static bool check_forward(Run *r)
+{
+	const Attention *a = &r->a;
+	size_t queries = (size_t)a->q_start[a->sequences], n = queries * (size_t)(a->heads * a->width);
+	uint16_t *o = downloaded(r, "o", n);
+	float *lse = downloaded(r, "lse", queries * (size_t)a->heads);
+	double *want = memory((size_t)a->width, sizeof *want), want_lse, worst = 0;
+	Error e = { 0, 0 };
+	int64_t step = (int64_t)(queries * (size_t)a->heads) / 4096 + 1, count = 0;
+	for (int64_t z = 0; z < a->sequences; z++)
+		for (int64_t i = 0; i < a->q_start[z + 1] - a->q_start[z]; i++)
+			for (int64_t h = 0; h < a->heads; h++) {
+				if (count++ % step)
+					continue;
+				int64_t row = a->q_start[z] + i;
+				attention_row(a, z, i, h, want, &want_lse, NULL);
+				for (int64_t d = 0; d < a->width; d++)
+					compare(&e, want[d], (double)wide(r, o[(row * a->heads + h) * a->width + d]));
+				double got = (double)lse[h * (int64_t)queries + row];
+				double off = want_lse == -INFINITY && got == want_lse ? 0 : fabs(got - want_lse);
+				worst = off <= worst ? worst : off; /* a NaN stays */
+			}
+	bool right = report("o", e, 0.005) & (worst < (a->cap > 0 ? 5e-3 : 1e-3)); /* tanh of GPUs is right to 2^-11 */
+	printf("  lse %.1e", worst);
+	free(o);
+	free(lse);
+	free(want);
+	return right;
+}
+
+static double milliseconds(Run *r, tilert_prepared *const *launches, int n)
+{
+	enum { LAUNCHES = 20 };
+	tilert_event *begin, *end;
+	float ms;
+	check(tilert_event_create(r->device, &begin), "create an event");
+	check(tilert_event_create(r->device, &end), "create an event");
+	check(tilert_event_record(begin, NULL), "record");
+	for (int i = 0; i < LAUNCHES * n; i++)
+		check(tilert_prepared_launch(launches[i % n], NULL), "launch");
+	check(tilert_event_record(end, NULL), "record");
+	check(tilert_event_elapsed(begin, end, &ms), "time");
+	tilert_event_destroy(begin);
+	tilert_event_destroy(end);
+	return (double)ms / LAUNCHES;
+}
+
+static double products(const Attention *a) /* of a query and a key */
+{
+	double n = 0;
+	for (int64_t z = 0; z < a->sequences; z++) {
+		double t = a->q_start[z + 1] - a->q_start[z], s = a->k_start[z + 1] - a->k_start[z];
+		n += a->causal ? t * (s - t / 2) : t * s;
+	}
+	return n * (double)a->heads;
+}
+
+static void launch(Run *r, tilert_module *m, const char *const *names, int n, double flops, bool time)
+{
+	tilert_prepared *p[4];
+	for (int i = 0; i < n; i++)
+		check(tilert_prepare_named(kernel_of(m, names[i]), r->args, (size_t)r->nargs, &p[i]), names[i]);
+	for (int i = 0; i < n; i++)
+		check(tilert_prepared_launch(p[i], NULL), names[i]);
+	check(tilert_stream_sync(r->device, NULL), "run");
+	if (time) {
+		double ms = milliseconds(r, p, n);
+		printf("  %.3f ms, %.0f TFLOP/s", ms, flops / ms * 1e-9);
+	}
+	for (int i = 0; i < n; i++)
+		tilert_prepared_destroy(p[i]);
+}
+
+int main(int argc, char **argv)
+{
+	Run *r = memory(1, sizeof *r);
+	tilert_module *forward;
+	tilert_device_info info;
+
+	for (int i = 0; i < OPTIONS; i++)
+		r->option[i] = defaults[i].value;
+	if (argc < 2)
+		usage();
+	for (int i = 2; i < argc; i++)
+		read_option(r, argv[i]);
+	if (r->option[CPU] || tilert_device_open("cuda", &r->device) != TILERT_OK)
+		check(tilert_device_open("cpu", &r->device), "open the CPU device");
+	check(tilert_device_get_info(r->device, &info), "describe the device");
+	random_init(&r->random, 1);
+	check(tilert_module_open(r->device, argv[1], &forward), "open the module");
+	make_problem(r, kernel_of(forward, "attention"));
+	printf("%s: %s:", info.name, argv[1]);
+	launch(r, forward, (const char *[]) { "attention" }, 1, 4 * products(&r->a) * (double)r->a.width, info.is_cuda);
+	bool right = check_forward(r);
+	putchar('\n');
+
+	tilert_module_close(forward);
+	for (int i = 0; i < r->nargs; i++)
+		if (r->args[i].kind == TILERT_ARG_TENSOR)
+			check(tilert_free(r->device, r->args[i].tensor.data), "free");
+	tilert_device_close(r->device);
+	free((void *)r->a.q);
+	free((void *)r->a.k);
+	free((void *)r->a.v);
+	free(r->a.q_start);
+	free(r->a.k_start);
+	free(r);
+	return !right;
+}
