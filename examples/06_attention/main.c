@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tilert/tilert.h>
 
+#include "examples/example.h"
 #include "reference.h"
 #include "tests/check/float16.h"
 #include "tests/check/random.h"
@@ -31,30 +31,13 @@ enum { MOST = 32 };
 typedef struct Run {
 	int64_t option[OPTIONS];
 	Attention a;
+	float *d_o;
 	tilert_device *device;
 	tilert_dtype dtype;
 	Random random;
 	tilert_arg args[MOST];
 	int nargs;
 } Run;
-
-static void check(tilert_status s, const char *what)
-{
-	if (s == TILERT_OK)
-		return;
-	fprintf(stderr, "%s: %s: %s\n", what, tilert_status_name(s), tilert_last_error());
-	exit(1);
-}
-
-static void *memory(size_t n, size_t size)
-{
-	void *p = calloc(n + 1, size);
-	if (!p) {
-		fprintf(stderr, "no memory for %zu bytes\n", n * size);
-		exit(1);
-	}
-	return p;
-}
 
 static tilert_kernel *kernel_of(tilert_module *m, const char *name)
 {
@@ -120,22 +103,9 @@ static void add_real(Run *r, const char *name, double f)
 	add(r, name, TILERT_ARG_SCALAR)->f = f;
 }
 
-/* A tensor of these extents (0: no more of them), filled with `data`, or with NaN. */
-static tilert_arg *add_tensor(Run *r, const char *name, tilert_dtype t, const int64_t extents[4], const void *data)
+static void add_tensor(Run *r, const char *name, tilert_dtype t, const int64_t extents[4], const void *data)
 {
-	tilert_arg *a = add(r, name, TILERT_ARG_TENSOR);
-	size_t n = tilert_dtype_size(t);
-	for (a->tensor.rank = 0; a->tensor.rank < 4 && extents[a->tensor.rank]; a->tensor.rank++) {
-		a->tensor.extents[a->tensor.rank] = extents[a->tensor.rank];
-		n *= (size_t)extents[a->tensor.rank];
-	}
-	a->tensor.dtype = t;
-	check(tilert_alloc(r->device, n, &a->tensor.data), name);
-	if (data)
-		check(tilert_upload(r->device, a->tensor.data, data, n), name);
-	else
-		check(tilert_memset(r->device, a->tensor.data, 0xff, n, NULL), name);
-	return a;
+	*add(r, name, TILERT_ARG_TENSOR) = tensor(r->device, name, t, extents, data);
 }
 
 static uint16_t narrow(const Run *r, float x)
@@ -251,15 +221,11 @@ static void make_problem(Run *r, const tilert_kernel *k)
 
 /* ---- Results ---- */
 
-static void *downloaded(Run *r, const char *name, size_t n)
+static void *result(Run *r, const char *name)
 {
 	for (int i = 0; i < r->nargs; i++)
-		if (!strcmp(r->args[i].name, name)) {
-			size_t size = tilert_dtype_size(r->args[i].tensor.dtype);
-			void *p = memory(n, size);
-			check(tilert_download(r->device, p, r->args[i].tensor.data, n * size), name);
-			return p;
-		}
+		if (!strcmp(r->args[i].name, name))
+			return downloaded(r->device, &r->args[i]);
 	abort();
 }
 
@@ -283,9 +249,9 @@ static bool report(const char *name, Error e, double most)
 static bool check_forward(Run *r)
 {
 	const Attention *a = &r->a;
-	size_t queries = (size_t)a->q_start[a->sequences], n = queries * (size_t)(a->heads * a->width);
-	uint16_t *o = downloaded(r, "o", n);
-	float *lse = downloaded(r, "lse", queries * (size_t)a->heads);
+	size_t queries = (size_t)a->q_start[a->sequences];
+	uint16_t *o = result(r, "o");
+	float *lse = result(r, "lse");
 	double *want = memory((size_t)a->width, sizeof *want), want_lse, worst = 0;
 	Error e = { 0, 0 };
 	int64_t step = (int64_t)(queries * (size_t)a->heads) / 4096 + 1, count = 0;
@@ -310,21 +276,48 @@ static bool check_forward(Run *r)
 	return right;
 }
 
-static double milliseconds(Run *r, tilert_prepared *const *launches, int n)
+/* ---- Backward: o and lse of the forward, d_o random ---- */
+
+static void add_backward(Run *r)
 {
-	enum { LAUNCHES = 20 };
-	tilert_event *begin, *end;
-	float ms;
-	check(tilert_event_create(r->device, &begin), "create an event");
-	check(tilert_event_create(r->device, &end), "create an event");
-	check(tilert_event_record(begin, NULL), "record");
-	for (int i = 0; i < LAUNCHES * n; i++)
-		check(tilert_prepared_launch(launches[i % n], NULL), "launch");
-	check(tilert_event_record(end, NULL), "record");
-	check(tilert_event_elapsed(begin, end, &ms), "time");
-	tilert_event_destroy(begin);
-	tilert_event_destroy(end);
-	return (double)ms / LAUNCHES;
+	enum { BM = 64 }; /* of backward.tile */
+	const Attention *a = &r->a;
+	int64_t queries = a->q_start[a->sequences], keys = a->k_start[a->sequences], blocks = queries / BM + a->sequences + 1, longest = 0;
+	for (int64_t z = 0; z < a->sequences; z++)
+		longest = a->k_start[z + 1] - a->k_start[z] > longest ? a->k_start[z + 1] - a->k_start[z] : longest;
+	r->d_o = numbers(r, (size_t)(queries * a->heads * a->width));
+	add_rows(r, "d_o", queries, a->heads, r->d_o);
+	add_rows(r, "dq", queries, a->heads, NULL);
+	add_rows(r, "dk", keys, a->key_heads, NULL);
+	add_rows(r, "dv", keys, a->key_heads, NULL);
+	add_integer(r, "most", TILERT_ARG_SCALAR, r->option[QUERIES]);
+	add_tensor(r, "lse2", TILERT_F32, (int64_t[4]) { a->heads, blocks, BM }, NULL);
+	add_tensor(r, "delta", TILERT_F32, (int64_t[4]) { a->heads, blocks, BM }, NULL);
+	add_tensor(r, "dq_sum", TILERT_F32, (int64_t[4]) { a->heads, blocks, a->width, BM }, NULL);
+	add_integer(r, "longest", TILERT_ARG_SCALAR, longest);
+}
+
+static bool check_gradient(Run *r, const char *name, const double *want, size_t n)
+{
+	uint16_t *got = result(r, name);
+	Error e = { 0, 0 };
+	for (size_t i = 0; i < n; i++)
+		compare(&e, want[i], (double)wide(r, got[i]));
+	free(got);
+	return report(name, e, 0.01);
+}
+
+static bool check_backward(Run *r)
+{
+	const Attention *a = &r->a;
+	size_t nq = (size_t)(a->q_start[a->sequences] * a->heads * a->width), nk = (size_t)(a->k_start[a->sequences] * a->key_heads * a->width);
+	double *dq = memory(nq, sizeof *dq), *dk = memory(nk, sizeof *dk), *dv = memory(nk, sizeof *dv);
+	attention_gradients(a, r->d_o, dq, dk, dv);
+	bool right = check_gradient(r, "dq", dq, nq) & check_gradient(r, "dk", dk, nk) & check_gradient(r, "dv", dv, nk);
+	free(dq);
+	free(dk);
+	free(dv);
+	return right;
 }
 
 static double products(const Attention *a) /* of a query and a key */
@@ -346,7 +339,7 @@ static void launch(Run *r, tilert_module *m, const char *const *names, int n, do
 		check(tilert_prepared_launch(p[i], NULL), names[i]);
 	check(tilert_stream_sync(r->device, NULL), "run");
 	if (time) {
-		double ms = milliseconds(r, p, n);
+		double ms = milliseconds(r->device, p, n);
 		printf("  %.3f ms, %.0f TFLOP/s", ms, flops / ms * 1e-9);
 	}
 	for (int i = 0; i < n; i++)
@@ -356,24 +349,32 @@ static void launch(Run *r, tilert_module *m, const char *const *names, int n, do
 int main(int argc, char **argv)
 {
 	Run *r = memory(1, sizeof *r);
-	tilert_module *forward;
+	tilert_module *forward, *backward = NULL;
+	bool has_backward = argc > 2 && !strchr(argv[2], '=');
 	tilert_device_info info;
 
 	for (int i = 0; i < OPTIONS; i++)
 		r->option[i] = defaults[i].value;
 	if (argc < 2)
 		usage();
-	for (int i = 2; i < argc; i++)
+	for (int i = has_backward ? 3 : 2; i < argc; i++)
 		read_option(r, argv[i]);
-	if (r->option[CPU] || tilert_device_open("cuda", &r->device) != TILERT_OK)
-		check(tilert_device_open("cpu", &r->device), "open the CPU device");
-	check(tilert_device_get_info(r->device, &info), "describe the device");
+	r->device = open_device(r->option[CPU] != 0, &info);
 	random_init(&r->random, 1);
 	check(tilert_module_open(r->device, argv[1], &forward), "open the module");
 	make_problem(r, kernel_of(forward, "attention"));
 	printf("%s: %s:", info.name, argv[1]);
 	launch(r, forward, (const char *[]) { "attention" }, 1, 4 * products(&r->a) * (double)r->a.width, info.is_cuda);
 	bool right = check_forward(r);
+	if (has_backward) {
+		check(tilert_module_open(r->device, argv[2], &backward), "open the module");
+		add_backward(r);
+		printf("; %s:", argv[2]);
+		bool sums = has(kernel_of(backward, "gradients"), "dq_sum");
+		launch(r, backward, (const char *[]) { "rows", "gradients", sums ? "queries" : "query_gradients" }, 3, 10 * products(&r->a) * (double)r->a.width, info.is_cuda);
+		right &= check_backward(r);
+		tilert_module_close(backward);
+	}
 	putchar('\n');
 
 	tilert_module_close(forward);
@@ -384,6 +385,7 @@ int main(int argc, char **argv)
 	free((void *)r->a.q);
 	free((void *)r->a.k);
 	free((void *)r->a.v);
+	free(r->d_o);
 	free(r->a.q_start);
 	free(r->a.k_start);
 	free(r);
