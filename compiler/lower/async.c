@@ -160,6 +160,29 @@ static int tma_coords(Lower *L, const TensorMap *m, const TileRef *g, const Valu
 	return n;
 }
 
+/* Whether a box of this map has nothing inside the tensor or below the limit.  Dimensions of one row or column are indexes, which lie in it. */
+static V box_outside(Lower *L, const TensorMap *m, V *coord)
+{
+	V out = LLVMConstInt(L->i1, 0, 0);
+	for (int d = 0; d < m->rank; d++) {
+		const TensorMapDim *k = &m->dim[d];
+		if (k->box == 1 || LLVMIsNull(coord[d]))
+			continue;
+		V extent = k->extent ? to_i32(L, k->extent) : const_i32(L, k->extent_const);
+		V behind = LLVMBuildICmp(L->b, LLVMIntSGE, coord[d], extent, ""), before = LLVMBuildICmp(L->b, LLVMIntSLE, coord[d], const_i32(L, -(int64_t)k->box), "");
+		out = LLVMBuildOr(L->b, out, LLVMBuildOr(L->b, behind, before, ""), "");
+	}
+	return out;
+}
+
+/* tensormap.c says why. */
+static V map_of_box(Lower *L, int k, V *coord)
+{
+	const TensorMap *m = &L->maps.map[k];
+	V map = L->map_pointer[k];
+	return m->outside ? LLVMBuildSelect(L->b, box_outside(L, m, coord), L->map_pointer[m->outside], map, "") : map;
+}
+
 typedef void (*EachBox)(Lower *L, const Op *op, V map, int rank, V shared, V *coord, V bar);
 
 static void load_box(Lower *L, const Op *op, V map, int rank, V shared, V *coord, V bar)
@@ -183,7 +206,7 @@ static void each_box(Lower *L, const Op *op, const TileRef *g, const TileRef *s,
 	for (int c = 0; c < cols; c += step) {
 		V coord[6];
 		int rank = tma_coords(L, m, g, tma_limit(op), c, coord);
-		emit(L, op, L->map_pointer[k], rank, view_address(L, s, c), coord, bar);
+		emit(L, op, op->code == OP_TMA_LOAD ? map_of_box(L, k, coord) : L->map_pointer[k], rank, view_address(L, s, c), coord, bar);
 	}
 }
 

@@ -45,6 +45,7 @@ typedef struct TensorMap {
 	bool panels;          /* a dimension after the tensor's counts panels of the innermost */
 	int limited;          /* the dimension that a limit ends, which the last one is once more; 0: none */
 	bool stored;          /* some operation stores through it */
+	int outside;          /* of a limited map that is loaded through: the map for boxes with nothing inside; 0: none */
 } TensorMap;
 
 /* The distinct tensor maps of a kernel in order of first use; `map_of` gives the index an op uses. */

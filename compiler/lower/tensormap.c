@@ -70,25 +70,43 @@ int tensor_map_of(const TensorMaps *maps, const Op *op)
 
 typedef struct Collect { Arena *a; TensorMaps maps; int cap; } Collect;
 
+static int add_map(Collect *c, TensorMap m)
+{
+	if (c->maps.n == c->cap) {
+		int cap = c->cap ? 2 * c->cap : 8;
+		TensorMap *more = ARENA_ARRAY(c->a, TensorMap, cap);
+		if (c->maps.n)
+			memcpy(more, c->maps.map, (size_t)c->maps.n * sizeof *more);
+		c->maps.map = more;
+		c->cap = cap;
+	}
+	c->maps.map[c->maps.n] = m;
+	return c->maps.n++;
+}
+
+/* An H200 reads at a map's base for a box with nothing inside, and that of a limited map lies below the tensor.  Such boxes are loaded through a map of the same
+ * dimensions that begins with the tensor. */
+static void add_outside(Collect *c, int limited)
+{
+	TensorMap m = c->maps.map[limited];
+	m.limited = 0;
+	m.stored = false;
+	int k = add_map(c, m);
+	c->maps.map[limited].outside = k;
+}
+
 static bool collect(Op *op, void *user)
 {
 	Collect *c = user;
 	if (op->code != OP_TMA_LOAD && op->code != OP_TMA_STORE)
 		return true;
-	int known = tensor_map_of(&c->maps, op);
-	if (known >= 0) {
-		c->maps.map[known].stored |= op->code == OP_TMA_STORE;
-		return true;
-	}
-	if (c->maps.n == c->cap) {
-		int cap = c->cap ? 2 * c->cap : 8;
-		TensorMap *m = ARENA_ARRAY(c->a, TensorMap, cap);
-		if (c->maps.n)
-			memcpy(m, c->maps.map, (size_t)c->maps.n * sizeof *m);
-		c->maps.map = m;
-		c->cap = cap;
-	}
-	c->maps.map[c->maps.n++] = map_for(op);
+	int k = tensor_map_of(&c->maps, op);
+	if (k < 0)
+		k = add_map(c, map_for(op));
+	const TensorMap *m = &c->maps.map[k];
+	c->maps.map[k].stored |= op->code == OP_TMA_STORE;
+	if (op->code == OP_TMA_LOAD && m->limited && !m->outside)
+		add_outside(c, k);
 	return true;
 }
 

@@ -187,6 +187,30 @@ static void one_end_is_cut(void **state)
 	tensor_free(&y);
 }
 
+/* A GPU reads at the map's base for a box with nothing inside: with a limit that lay below the tensor, in memory that nobody has where the tensor is long. */
+static void boxes_with_nothing_inside_are_zero(void **state)
+{
+	enum { NARROW = 64 };
+	static const struct { int start, end; } boxes[] = { { 3, 40 }, { 64, 64 }, { 64, 1 }, { 0, 0 }, { INT32_MAX - 64, INT32_MAX } };
+	TileRun *r = *state;
+	const int64_t rows = r->is_cpu ? X_ROWS : 1 << 20;
+	TestTensor x = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ rows, NARROW }), y = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ TILE, 2 * NARROW });
+	double want[TILE * 2 * NARROW];
+
+	tensor_random(r, &x, -1, 1);
+	for (size_t i = 0; i < sizeof boxes / sizeof *boxes; i++) {
+		tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("y", &y), arg_int("start", boxes[i].start), arg_int("end", boxes[i].end) };
+		run_launch(r, "load_outside", args, 4);
+		for (int k = 0; k < TILE * 2 * NARROW; k++) {
+			int64_t row = (int64_t)boxes[i].start + k / (2 * NARROW), column = k % (2 * NARROW);
+			want[k] = row < boxes[i].end && row < rows && column < NARROW ? x.value[row * NARROW + column] : 0;
+		}
+		tensor_compare(&y, want, 0, 0);
+	}
+	tensor_free(&x);
+	tensor_free(&y);
+}
+
 static void stores_begin_in_the_tensor(void **state)
 {
 	TileRun *r = *state;
@@ -239,6 +263,7 @@ int main(void)
 		cmocka_unit_test(boxes_store_parts),
 		cmocka_unit_test(columns_are_checked),
 		cmocka_unit_test(one_end_is_cut),
+		cmocka_unit_test(boxes_with_nothing_inside_are_zero),
 		cmocka_unit_test(stores_begin_in_the_tensor),
 		cmocka_unit_test(stored_rows_are_whole_16_bytes),
 	};
