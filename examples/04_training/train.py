@@ -1,8 +1,8 @@
 """Trains a small byte-level language model with KDA or GDN layers, with the library's kernels twice and with FLA's, from the same seed.
 
-    TILEKERN=libtilekern.so PYTHONPATH=kernels/bench python3 examples/04_training/train.py --text FILE --csv loss.csv [--steps 300] [--layers kda,gdn]
+    TILEKERN=libtilekern.so PYTHONPATH=kernels/bench python3 examples/04_training/train.py --text FILE --csv loss.csv [--steps 300] [--operators kda,gdn]
 
-Prints the loss of the last steps, how far the curves are apart, tokens per second, and whether two runs of ours end with the same bits.
+Prints the loss of the last steps, how far the curves are apart, the time of a step, and whether two runs of ours end with the same bits; figure.py draws the CSV.
 """
 import os
 
@@ -103,7 +103,28 @@ def train(name, attend, text, a):
         losses.append(loss.item())
         seconds.append(time.perf_counter() - begin)
     bits = hashlib.sha256(b"".join(p.detach().cpu().numpy().tobytes() for p in model.parameters())).hexdigest()
-    return losses, a.batch * a.tokens / statistics.median(seconds[len(seconds) // 4 :]), bits
+    return losses, statistics.median(seconds[len(seconds) // 4 :]) * 1e3, bits
+
+
+def write(path, columns):
+    with open(path, "w", newline="") as f:
+        out = csv.writer(f)
+        out.writerow(["step", *columns])
+        out.writerows([step, *(f"{losses[step]:.5f}" for losses in columns.values())] for step in range(len(next(iter(columns.values())))))
+
+
+def compare(name, attends, text, a):
+    """Trains with each library, ours once more; the losses of each run."""
+    losses, ms, bits = {}, {}, {}
+    for who, attend in [*attends.items(), ("tilekern, again", attends["tilekern"])]:
+        losses[who], ms[who], bits[who] = train(name, attend, text, a)
+        print(f"{name} {who}: loss {losses[who][0]:.4f} at first, {statistics.mean(losses[who][-20:]):.4f} in the last 20 of {a.steps} steps, "
+              f"{ms[who]:.2f} ms a step, {a.batch * a.tokens / ms[who] * 1e3:.0f} tokens/s", flush=True)
+    print(f"{name}: two runs end with {'the same bits' if bits['tilekern'] == bits['tilekern, again'] else 'DIFFERENT BITS'}", flush=True)
+    if "fla" in attends:
+        apart = [abs(x - y) for x, y in zip(losses["tilekern"], losses["fla"])]
+        print(f"{name}: |loss - FLA's| mean {statistics.mean(apart):.4f}, most {max(apart):.4f}; FLA's step / ours {ms['fla'] / ms['tilekern']:.2f}", flush=True)
+    return {f"{name} {who}": x for who, x in losses.items()}
 
 
 def main():
@@ -125,21 +146,8 @@ def main():
         attends["fla"] = attention.flas()
     columns = {}
     for name in a.operators:
-        rates, bits = {}, []
-        for who, attend in [*attends.items(), ("tilekern, again", attends["tilekern"])]:
-            losses, rates[who], end = train(name, attend, text, a)
-            columns[f"{name} {who}"] = losses
-            if who != "fla":
-                bits.append(end)
-            print(f"{name} {who}: loss {losses[0]:.4f} at first, {statistics.mean(losses[-20:]):.4f} in the last 20 of {a.steps} steps, {rates[who]:.0f} tokens/s", flush=True)
-        print(f"{name}: two runs end with {'the same bits' if bits[0] == bits[1] else 'DIFFERENT BITS'}")
-        if "fla" in attends:
-            apart = [abs(x - y) for x, y in zip(columns[f"{name} tilekern"], columns[f"{name} fla"])]
-            print(f"{name}: |loss - FLA's| mean {statistics.mean(apart):.4f}, most {max(apart):.4f}; tokens/s / FLA's {rates['tilekern'] / rates['fla']:.2f}")
-    with open(a.csv, "w", newline="") as f:
-        out = csv.writer(f)
-        out.writerow(["step", *columns])
-        out.writerows([step, *(f"{c[step]:.5f}" for c in columns.values())] for step in range(a.steps))
+        columns.update(compare(name, attends, text, a))
+        write(a.csv, columns)
 
 
 if __name__ == "__main__":

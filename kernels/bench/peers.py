@@ -32,7 +32,8 @@ GDN = [(16, 64, [32768]), (16, 64, [8192] * 4), (16, 64, [1024] * 8), (16, 32, [
 
 
 GDN_BACKWARD = [(16, 32, [8192] * 4), (8, 16, [8192] * 4), (4, 8, [8192] * 4), (2, 4, [8192] * 4), (16, 32, [8192]), (2, 4, [32768]), (16, 64, [16384]),
-                (16, 32, [65536])]
+                (16, 32, [65536]), (16, 32, [4096]), (16, 32, [16384]), (16, 32, [1024] * 8), (16, 64, [4096]), (16, 64, [65536]), (8, 16, [32768]), (4, 8, [32768]),
+                (2, 4, [8192]), (8, 16, [8192])]
 
 
 def mixes():
@@ -87,6 +88,7 @@ def ready(fn):
         return graph_of(fn).replay, ""
     except Exception as e:
         torch.cuda.synchronize()
+        torch.cuda.default_generators[torch.cuda.current_device()].graphsafe_set_state(torch.Generator(dev).graphsafe_get_state())  # the old one waits for the capture's end
         say("   not captured:", type(e).__name__, str(e)[:120])
         return fn, "e"
 
@@ -307,11 +309,20 @@ def peak_of(fn):
 
 
 def autograd_call(forward, leaves, dout):
-    """Its backward alone; what the forward keeps is there."""
-    leaves = [t.detach().requires_grad_() for t in leaves]
-    out = forward(*leaves)
-    out = out[0] if isinstance(out, tuple) else out
-    return lambda: torch.autograd.grad(out, leaves, dout.view(out.shape), retain_graph=True)
+    """Its backward alone; what the forward keeps is there.  torch runs a backward on the stream of its forward, so another stream, that of a capture, has a forward of its own."""
+    leaves, made = [t.detach().requires_grad_() for t in leaves], {}
+
+    def call():
+        stream = torch.cuda.current_stream()
+        if stream not in made:
+            made.clear()
+            out = forward(*leaves)
+            made[stream] = out[0] if isinstance(out, tuple) else out
+        out = made[stream]
+        return torch.autograd.grad(out, leaves, dout.view(out.shape), retain_graph=True)
+
+    call()
+    return call
 
 
 def kda_backward_rows(lib, a):

@@ -7,7 +7,7 @@
 #include "../launch/gradients.h"
 #include "gdn.h"
 
-enum { TILE = 128 /* channels of a state's gradient in memory */ };
+enum { TILE = 128 /* channels of a state's gradient in memory; columns of V that a CTA has */ };
 
 typedef tilekern_gdn_backward_params Params;
 
@@ -50,7 +50,7 @@ static Plan plan(const Params *p, const tilekern_gdn_params *f, int sm_count)
 	l.u = 0;
 	workspace_place(&l.bytes, saved(f) && scanned.part == 0 ? 0 : (int64_t)scanned.bytes);
 	l.states = workspace_place(&l.bytes, saved(f) ? 0 : chunks * f->key_dim * f->value_dim * 2);
-	l.gradients = workspace_place(&l.bytes, chunks * TILE * TILE * 2);
+	l.gradients = workspace_place(&l.bytes, chunks * TILE * gdn_value_tile(f) * 2);
 	l.u = workspace_place(&l.bytes, saved(f) ? 0 : values * 2);
 	l.dv = workspace_place(&l.bytes, p->dv ? 0 : values * 2);
 	l.sums = workspace_place(&l.bytes, p->da_log || p->ddt_bias ? chunks * 2 * (int64_t)sizeof(float) : 0);
@@ -71,7 +71,7 @@ static tilert_status extents(const char *who, const void *p)
 	tilert_status s = take(who, p, &f);
 	if (s != TILERT_OK)
 		return s;
-	const CheckExtent dims[] = { { "key_dim", f.key_dim, 8, TILE }, { "value_dim", f.value_dim, 8, TILE } };
+	const CheckExtent dims[] = { { "key_dim", f.key_dim, 8, TILE }, { "value_dim", f.value_dim, 8, 2 * TILE } };
 	s = check_extents(who, dims, 2);
 	if (s == TILERT_OK && (f.key_dim % 8 != 0 || f.value_dim % 8 != 0))
 		s = launch_fail(TILERT_EINVAL, "%s: key_dim x value_dim is %lld x %lld, not multiples of 8", who, (long long)f.key_dim, (long long)f.value_dim);
@@ -193,7 +193,7 @@ static void add_arguments(Args *a, const Params *p, const tilekern_gdn_params *f
 {
 	const int64_t n = sequences_slots(SEQUENCES_OF(f)), hv = f->value_heads, heads[] = { hv };
 	const bool key_first = saved(f) && !f->state_v_first;
-	const int64_t states[] = { n, hv, key_first ? f->key_dim : f->value_dim, key_first ? f->value_dim : f->key_dim }, gradients[] = { n, hv, TILE, TILE }, sums[] = { hv, n, 2 };
+	const int64_t states[] = { n, hv, key_first ? f->key_dim : f->value_dim, key_first ? f->value_dim : f->key_dim }, gradients[] = { n, hv, gdn_value_tile(f), TILE }, sums[] = { hv, n, 2 };
 	const States ends = GRADIENTS_STATES_OF(p, f);
 	Rows r[] = ROWS_OF(p, f);
 	r[DV].p = c->o;

@@ -357,7 +357,8 @@ static void run_refusals(const void *row)
 	REFUSED(p.forward = NULL, "forward is NULL");
 	REFUSED(f.size = 8, "size", "8");
 	REFUSED(f.tokens = -3, "tokens", "-3");
-	REFUSED(f.value_dim = 136, "value_dim", "136", "128");
+	REFUSED(f.value_dim = 264, "value_dim", "264", "256");
+	REFUSED(f.key_dim = 136, "key_dim", "136", "128");
 	REFUSED(f.key_dim = 60, "60", "multiples of 8");
 	REFUSED(f.dtype = TILERT_F32, "dtype", "f32", "bf16");
 	REFUSED(f.u = p.workspace, "states, u and records", "0x0", "all");
@@ -412,7 +413,7 @@ static GdnRow random_row(Random *r, int lengths[5])
 	static const unsigned options[] = { 0, NORM, NORM | RAW, NORM | RAW | SIGMOID, RAW | TWICE, NORM | TWICE };
 	static const tilert_dtype types[] = { TILERT_F32, TILERT_BF16, TILERT_F16 };
 	GdnRow row = { .in = { .batch = 1 + pick(r, 2), .tokens = 1 + pick(r, 300), .qk_heads = 1 + pick(r, 2), .key_dim = 8 + 8 * pick(r, 16),
-		.value_dim = 8 + 8 * pick(r, 16), .gates = (GdnGates)pick(r, GDN_GATES_RAW), .keys = GDN_KEYS_SHORT, .fp16 = toss(r), .seed = random_bits(r) },
+		.value_dim = 8 + 8 * pick(r, toss(r) ? 16 : 32), .gates = (GdnGates)pick(r, GDN_GATES_RAW), .keys = GDN_KEYS_SHORT, .fp16 = toss(r), .seed = random_bits(r) },
 		.states = (GdnStates)pick(r, 4), .state_v_first = toss(r), .strided = toss(r), .options = options[pick(r, 6)], .save = toss(r),
 		.split = (tilekern_split)pick(r, 4), .processors = 2u << pick(r, 4), .gate_type = types[pick(r, 3)], .beta_type = types[pick(r, 3)],
 		.a_log_type = types[pick(r, 3)], .dt_bias_type = types[pick(r, 3)], .overall = .06, .chunk = 10 /* few channels, few tokens: not about accuracy */ };
@@ -467,6 +468,10 @@ size_t gdn_backward_cases(NumericCase *out)
 		{ "strided", run_gradients, { IN(.batch = 2, .tokens = 70, .qk_heads = 2, .value_heads = 4, .seed = 16), .strided = true } },
 		{ "K64_V96", run_gradients, { IN(.tokens = 100, .key_dim = 64, .value_dim = 96, .seed = 17), .states = GDN_BOTH, .options = NORM } },
 		{ "K72_V8", run_gradients, { IN(.tokens = 100, .key_dim = 72, .value_dim = 8, .seed = 18), .states = GDN_BOTH, .state_v_first = true, .overall = .01 } },
+		{ "K96_V192", run_gradients, { IN(.tokens = 100, .value_heads = 2, .key_dim = 96, .value_dim = 192, .seed = 44), .states = GDN_BOTH, .options = NORM } },
+		{ "V256_packed_everything", run_gradients, { .lengths = mixed, .spare = 9, .options = NORM | RAW | SIGMOID, .states = GDN_BOTH, .state_v_first = true,
+			IN(.value_heads = 2, .value_dim = 256, .seed = 45) } },
+		{ "V136_cut", run_gradients, { IN(.tokens = 700, .value_dim = 136, .seed = 46), .states = GDN_BOTH, .processors = 32 } },
 		{ "one_token", run_gradients, { IN(.tokens = 1, .seed = 19), .states = GDN_BOTH, .overall = .01 } },
 		{ "64_tokens", run_gradients, { IN(.tokens = 64, .seed = 20) } },
 		{ "small_beta", run_small_beta, { IN(.tokens = 101, .value_heads = 2, .seed = 21), .options = NORM, .states = GDN_BOTH } },
@@ -486,6 +491,8 @@ size_t gdn_backward_cases(NumericCase *out)
 		{ "saved_cut", run_gradients, { .lengths = long_ones, .spare = 3, .save = true, .states = GDN_BOTH, IN(.gates = GDN_GATES_MIXED, .seed = 36), .processors = 16 } },
 		{ "saved_same_bits", run_same_bits, { .lengths = few, .spare = 5, .save = true, IN(.value_heads = 2, .seed = 37), .states = GDN_BOTH } },
 		{ "saved_K64_V96_small_beta", run_small_beta, { IN(.tokens = 100, .key_dim = 64, .value_dim = 96, .seed = 38), .save = true, .states = GDN_BOTH } },
+		{ "saved_V256_same_bits", run_same_bits, { .lengths = few, .save = true, IN(.value_heads = 2, .value_dim = 256, .seed = 47), .states = GDN_BOTH } },
+		{ "saved_V200_small_beta", run_small_beta, { IN(.tokens = 100, .key_dim = 64, .value_dim = 200, .seed = 48), .save = true, .states = GDN_BOTH, .state_v_first = true } },
 		{ "f16", run_gradients, { IN(.tokens = 173, .qk_heads = 2, .fp16 = true, .seed = 39), .states = GDN_BOTH, .overall = .002 } },
 		{ "f16_everything", run_gradients, { .lengths = mixed, .spare = 30, .options = NORM | RAW | TWICE, .states = GDN_BOTH, .state_f16 = true,
 			IN(.qk_heads = 2, .value_heads = 4, .keys = GDN_KEYS_LONG, .fp16 = true, .gate16 = true, .beta16 = true, .seed = 40), .overall = .003, .chunk = .5 } },
