@@ -103,6 +103,8 @@ static void finish_stores(Thread *t, uint32_t end, bool read_only)
 
 		if (s->group < end) {
 			read_store(t, s);
+			if (!s->waited)
+				race_store_done(t, s->x.smem, s->x.bytes);
 			s->waited = true;
 			if (!read_only || !s->late_write) {
 				write_store(t, s);

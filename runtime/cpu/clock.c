@@ -111,6 +111,15 @@ uint32_t clock_now(Thread *t)
 	return *now;
 }
 
+void clock_meet(Warp *w)
+{
+	Worker *k = w->cta->worker;
+
+	w->met = w->came = ++k->meetings;
+	w->clock_shown = true;
+	w->met_time = clock_row(k, w->clock)[clock_component(w, COMPONENT_ACCESSES)] + 1;
+}
+
 /* What this lane does behind its fence has a later time.  Others that come to the same fence have not to: mostly all lanes do so without
  * an access in between, and share one time. */
 void tilecpu_fence_async(TileCpuThread *t)
@@ -182,4 +191,6 @@ void sync_acquire(Thread *t, const SyncPoint *p)
 	w->clock_shown = true; /* what comes behind the barrier is not what was released there */
 	if (join(clock_row(k, w->clock), clock_row(k, p->done), k->clocks.ncomponents))
 		w->clock_version++;
+	if (clock_row(k, p->done)[clock_component(w, COMPONENT_ACCESSES)] >= w->met_time) /* what other lanes did comes back to this one */
+		clock_meet(w);
 }

@@ -163,6 +163,7 @@ static void reset_warps(Worker *k, Cta *c)
 		warp->size = k->nthreads - w * WARP < WARP ? k->nthreads - w * WARP : WARP;
 		warp->clock = clock_new(k);
 		clock_advance(warp, COMPONENT_ACCESSES, 1);
+		clock_meet(warp);
 	}
 }
 

@@ -56,12 +56,21 @@ typedef struct Access {
 
 typedef struct AccessList AccessList;
 
-/* The accesses that a later one may race with; of another run: none. */
+/* Which lanes have been to 16 bytes since the lanes of their warp last met: of the last one at each byte its number, by bits. */
+typedef struct LaneMarks {
+	uint64_t low;   /* bit 16 i + b: bit i of the lane at byte b */
+	uint32_t since; /* the meeting; of another one: none have */
+	uint16_t high, bytes, several; /* high: bit 4; bytes: where somebody was, or several were */
+} LaneMarks;
+
+/* The accesses that a later one may race with; of another run: none.  Two cache lines, of which the first has what is looked at each time. */
 typedef struct Granule {
 	uint32_t run;
 	uint16_t n, clear; /* n: before the last; clear: bytes in which nothing races with the last, whichever of them it comes to take in */
-	AccessList *more;  /* those before; NULL: in few */
-	Access last, few[3];
+	Access last;
+	LaneMarks written, read;
+	AccessList *more; /* those before the last; NULL: in few */
+	Access few[4];
 } Granule;
 
 typedef enum WaitKind {
@@ -168,6 +177,8 @@ struct Warp {
 
 	uint32_t clock, clock_version; /* clock: a row */
 	bool clock_shown; /* somebody has seen the present time: the next access needs a new one */
+	uint32_t met, came; /* numbers of the last meetings of its lanes: which orders their memory; of any kind (shuffles and the like) */
+	uint32_t met_time;  /* accesses since `met` have at least this time */
 	const SyncPoint *acquired; /* last, and its version then */
 	uint32_t acquired_version;
 };
@@ -241,6 +252,7 @@ struct Worker {
 
 	bool races; /* checks for them */
 	uint32_t run; /* counts runs, from 1 */
+	uint32_t meetings; /* of all warps' lanes, in all runs: no two have the same number */
 	ClockTable clocks;
 	Load *loads;
 	uint32_t nloads, loads_size;
@@ -310,17 +322,21 @@ void sync_release_and_stay(Thread *t, SyncPoint *p);
 /* All have come: what they released is acquired from now on, and that component (0: none) is at that time. */
 void sync_complete(Worker *k, SyncPoint *p, uint32_t component, uint32_t time);
 void sync_acquire(Thread *t, const SyncPoint *p);
+void clock_meet(Warp *w); /* what its lanes do from now on comes after what all of them did */
 
 /* ---- race.c: each of these fails when something before it is not ordered, or lacks a fence ---- */
 
 bool races_open(Cta *c, uint32_t smem);
 void races_close(Cta *c);
+/* By the whole warp at once, whichever lane t is. */
 void race_read(Thread *t, const char *what, uint32_t offset, uint32_t bytes, uint32_t line);
 void race_write(Thread *t, const char *what, uint32_t offset, uint32_t bytes, uint32_t line);
 /* A load into CTA c, until the present phase of b is known to be complete. */
 void race_load(Thread *t, const Cta *c, const Mbarrier *b, uint32_t offset, uint32_t bytes, uint32_t line);
 /* A store's read, until its group is waited for. */
 void race_store(Thread *t, const char *what, uint32_t offset, uint32_t bytes, uint32_t line);
+/* t has waited for that store: other lanes have not until they meet. */
+void race_store_done(Thread *t, uint32_t offset, uint32_t bytes);
 void race_copy(Thread *t, uint32_t offset, uint32_t bytes, uint32_t line);      /* cp.async: issued */
 void race_copy_done(Thread *t, uint32_t offset, uint32_t bytes, uint32_t line); /* waited for: a write of its thread */
 /* Product `number` of t's warpgroup reads n lines of 16 bytes; clock: what all of its warps knew. */

@@ -13,6 +13,9 @@
 typedef enum Mode { MODE_READ, MODE_WRITE, MODE_ATOMIC } Mode;
 typedef enum Source { BY_THREADS, BY_PRODUCT, BY_STORE, BY_LOAD, BY_COPY } Source;
 
+/* What an event has to do with the other lanes of its warp: products are of all of them. */
+typedef enum LaneUse { LANES_NOT, LANES_CHECK, LANES_MARK } LaneUse;
+
 /* Access.what: the line with its file as in cpu_abi.h, and from these bits on its mode and source. */
 enum { ALL = 0xffff, MODE_SHIFT = 27, SOURCE_SHIFT = 29, NEVER = 0, FEW = sizeof ((Granule *)0)->few / sizeof(Access) };
 
@@ -27,6 +30,10 @@ typedef struct Event {
 	const uint32_t *clock; /* what has happened before */
 	Granule *granules;     /* of the CTA whose shared memory it is */
 	bool finishes;         /* a cp.async, its own earlier write */
+	LaneUse lanes;
+	uint16_t high, several; /* the lane, as in LaneMarks; several: ALL where it is the whole warp */
+	uint64_t low;
+	uint32_t met, came;    /* its warp's meetings */
 	Thread *t;
 	const Cta *cta;
 	const char *what;
@@ -113,6 +120,100 @@ static _Noreturn void report_unfenced(const Event *e, const Access *x, uint32_t 
 
 	report_fail(e->t, line_of(&e->x), "%s at %s reads shared memory +%u written at %s (%s) without a fence.proxy.async in between", e->what,
 		line_text(k, line_of(&e->x)).text, granule * GRANULE, line_text(k, line_of(x)).text, report_who(thread_of_component(k, x->component), who, sizeof who));
+}
+
+/* The last access of its own warp there, in bytes of mask. */
+static const Access *own_access(const Event *e, Granule *g, uint32_t mask, bool written)
+{
+	uint32_t accesses = clock_component(e->t->warp, COMPONENT_ACCESSES), stores = clock_component(e->t->warp, COMPONENT_STORES);
+	const Access *found = NULL;
+
+	for (uint32_t i = 0; i <= g->n; i++) {
+		const Access *x = i < g->n ? &earlier(g)[i] : &g->last;
+
+		if ((x->component == accesses || x->component == stores) && x->mask & mask && (mode_of(x) == MODE_WRITE) == written)
+			found = x;
+	}
+	return found;
+}
+
+static _Noreturn void report_lanes(const Event *e, uint32_t granule, uint32_t mask, bool written)
+{
+	const Access *x = own_access(e, &e->granules[granule], mask, written);
+	char other[256] = "an access";
+
+	if (x)
+		describe(e->cta, x, other, sizeof other);
+	report_fail(e->t, line_of(&e->x), "race on shared memory +%u: nothing orders this %s after %s of another lane of the warp: a sync lacks",
+		granule * GRANULE + (uint32_t)__builtin_ctz(mask), e->what, other);
+}
+
+/* ---- between the lanes of a warp ----
+ *
+ * What one lane has written another reads or writes only behind a meeting that orders memory.  What one has read another may write behind
+ * any meeting: the read was on its way before, and shared memory serves a warp in order. */
+
+/* Bytes of mask where another lane was since that meeting. */
+static inline uint32_t others(const LaneMarks *m, const Event *e, uint32_t since, uint32_t mask)
+{
+	uint64_t differ = m->low ^ e->low;
+
+	if (m->since != since)
+		return 0;
+	differ |= differ >> 32;
+	differ |= differ >> 16;
+	return ((uint32_t)differ | (uint32_t)(m->high ^ e->high) | m->several | e->several) & m->bytes & mask;
+}
+
+static inline void mark(LaneMarks *m, const Event *e, uint32_t since, uint32_t mask)
+{
+	uint64_t everywhere = mask * 0x0001000100010001u;
+
+	if (m->since != since)
+		*m = (LaneMarks){ .since = since };
+	m->several |= (uint16_t)(others(m, e, since, mask) | (e->several & mask));
+	m->low = (m->low & ~everywhere) | (e->low & everywhere);
+	m->high = (uint16_t)((m->high & ~mask) | (e->high & mask));
+	m->bytes |= (uint16_t)mask;
+}
+
+/* Lanes that have copies of an element write it at the same place. */
+static bool copies_of_one(const Event *e, Granule *g, uint32_t mask)
+{
+	const Access *x = own_access(e, g, mask, true);
+
+	return mode_of(&e->x) == MODE_WRITE && x && x->what == e->x.what;
+}
+
+static inline void check_lanes(const Event *e, uint32_t granule, uint32_t mask)
+{
+	Granule *g = &e->granules[granule];
+	uint32_t written = others(&g->written, e, e->met, mask), read = mode_of(&e->x) == MODE_WRITE ? others(&g->read, e, e->came, mask) : 0;
+
+	if (written && !copies_of_one(e, g, written))
+		report_lanes(e, granule, written, true);
+	if (read)
+		report_lanes(e, granule, read, false);
+}
+
+static inline void mark_lane(const Event *e, Granule *g, uint32_t mask)
+{
+	if (mode_of(&e->x) == MODE_WRITE)
+		mark(&g->written, e, e->met, mask);
+	else
+		mark(&g->read, e, e->came, mask);
+}
+
+static void of_lane(Event *e, const Thread *t, LaneUse lanes)
+{
+	uint32_t lane = thread_lane(t);
+	uint64_t bits = (lane & 1) | (lane & 2) << 15 | (uint64_t)(lane & 4) << 30 | (uint64_t)(lane & 8) << 45;
+
+	e->low = bits * ALL;
+	e->high = lane & 16 ? ALL : 0;
+	e->met = t->warp->met;
+	e->came = t->warp->came;
+	e->lanes = lanes;
 }
 
 /* ---- the check ---- */
@@ -248,6 +349,10 @@ static inline void touch(const Event *e, uint32_t granule, uint32_t mask)
 {
 	Granule *g = &e->granules[granule];
 
+	if (e->lanes != LANES_NOT)
+		check_lanes(e, granule, mask);
+	if (e->lanes == LANES_MARK)
+		mark_lane(e, g, mask);
 	if (g->run != e->run) {
 		touch_first(e, g, mask);
 		return;
@@ -263,14 +368,20 @@ static inline void touch(const Event *e, uint32_t granule, uint32_t mask)
 	touch_anew(e, granule, mask);
 }
 
+/* Those of bytes [offset, offset + bytes) that are in that granule. */
+static inline uint32_t mask_of(uint32_t offset, uint32_t bytes, uint32_t granule)
+{
+	uint32_t mask = ALL, end = offset + bytes;
+
+	if (granule == offset / GRANULE)
+		mask = ALL << offset % GRANULE & ALL;
+	return granule == (end - 1) / GRANULE ? mask & ALL >> (GRANULE - 1 - (end - 1) % GRANULE) : mask;
+}
+
 static void touch_many(const Event *e, uint32_t offset, uint32_t bytes)
 {
-	uint32_t first = offset / GRANULE, last = (offset + bytes - 1) / GRANULE;
-
-	touch(e, first, ALL << offset % GRANULE & ALL);
-	for (uint32_t i = first + 1; i < last; i++)
-		touch(e, i, ALL);
-	touch(e, last, ALL >> (GRANULE - 1 - (offset + bytes - 1) % GRANULE));
+	for (uint32_t i = offset / GRANULE; i <= (offset + bytes - 1) / GRANULE; i++)
+		touch(e, i, mask_of(offset, bytes, i));
 }
 
 static inline void touch_range(const Event *e, uint32_t offset, uint32_t bytes)
@@ -303,23 +414,27 @@ static Event of_thread(Thread *t, const char *what, Mode mode, uint32_t line)
 	uint32_t now = clock_now(t); /* may end what its row is */
 
 	happens(&e, clock_component(t->warp, COMPONENT_ACCESSES), now);
+	of_lane(&e, t, LANES_MARK);
 	return e;
+}
+
+static void whole_warp(Thread *t, const char *what, Mode mode, uint32_t offset, uint32_t bytes, uint32_t line)
+{
+	if (!t->cta->worker->races)
+		return;
+	Event e = of_thread(t, what, mode, line);
+	e.several = ALL;
+	touch_range(&e, offset, bytes);
 }
 
 void race_read(Thread *t, const char *what, uint32_t offset, uint32_t bytes, uint32_t line)
 {
-	if (!t->cta->worker->races)
-		return;
-	Event e = of_thread(t, what, MODE_READ, line);
-	touch_range(&e, offset, bytes);
+	whole_warp(t, what, MODE_READ, offset, bytes, line);
 }
 
 void race_write(Thread *t, const char *what, uint32_t offset, uint32_t bytes, uint32_t line)
 {
-	if (!t->cta->worker->races)
-		return;
-	Event e = of_thread(t, what, MODE_WRITE, line);
-	touch_range(&e, offset, bytes);
+	whole_warp(t, what, MODE_WRITE, offset, bytes, line);
 }
 
 /* At base + each of at[n]. */
@@ -361,6 +476,7 @@ void race_load(Thread *t, const Cta *c, const Mbarrier *b, uint32_t offset, uint
 		return;
 	Event e = event(t, c, "load", MODE_WRITE, BY_LOAD, line);
 	happens(&e, b->component, b->phase + 1);
+	of_lane(&e, t, LANES_CHECK);
 	touch_range(&e, offset, bytes);
 }
 
@@ -370,7 +486,17 @@ void race_store(Thread *t, const char *what, uint32_t offset, uint32_t bytes, ui
 		return;
 	Event e = event(t, t->cta, what, MODE_READ, BY_STORE, line);
 	happens(&e, clock_component(t->warp, COMPONENT_STORES), t->store_groups + 1);
+	of_lane(&e, t, LANES_CHECK);
 	touch_range(&e, offset, bytes);
+}
+
+void race_store_done(Thread *t, uint32_t offset, uint32_t bytes)
+{
+	if (!t->cta->worker->races || !bytes)
+		return;
+	Event e = of_thread(t, "store", MODE_READ, 0);
+	for (uint32_t i = offset / GRANULE; i <= (offset + bytes - 1) / GRANULE; i++)
+		mark_lane(&e, &e.granules[i], mask_of(offset, bytes, i));
 }
 
 void race_copy(Thread *t, uint32_t offset, uint32_t bytes, uint32_t line)
@@ -379,6 +505,7 @@ void race_copy(Thread *t, uint32_t offset, uint32_t bytes, uint32_t line)
 		return;
 	Event e = event(t, t->cta, "cp_async", MODE_WRITE, BY_COPY, line);
 	happens(&e, NEVER, 1);
+	of_lane(&e, t, LANES_CHECK);
 	touch_range(&e, offset, bytes);
 }
 

@@ -21,8 +21,10 @@ static bool meet(Thread *t, const char *name, uint32_t code, uint32_t line)
 			line_text(w->cta->worker, r->line).text);
 	}
 	r->lanes |= 1u << thread_lane(t);
-	if (++r->count == w->size)
+	if (++r->count == w->size) {
+		w->came = ++w->cta->worker->meetings;
 		return true;
+	}
 	t->wait = WAIT_WARP;
 	t->wait_name = name;
 	t->wait_line = line;
@@ -35,6 +37,7 @@ static void part(Thread *t)
 	Warp *w = t->warp;
 
 	w->meet.count = 0;
+	w->came = ++w->cta->worker->meetings;
 	for (uint32_t i = 0; i < w->size; i++)
 		if (&w->threads[i] != t)
 			schedule_wake(&w->threads[i]);
@@ -49,8 +52,10 @@ static void check_full(Thread *t, const char *name, uint32_t line)
 
 void tilecpu_syncwarp(TileCpuThread *t, uint32_t line)
 {
-	if (meet(thread_of(t), "syncwarp", 0, line))
-		part(thread_of(t));
+	if (!meet(thread_of(t), "syncwarp", 0, line))
+		return;
+	clock_meet(thread_of(t)->warp);
+	part(thread_of(t));
 }
 
 uint32_t tilecpu_vote(TileCpuThread *t, uint32_t value, uint32_t line)
