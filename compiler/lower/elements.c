@@ -472,11 +472,19 @@ static void load_anywhere(Batch *x, const Access *a, Run *run, V mask)
 	run->at = at;
 }
 
+/* Where register r's element is written to memory; NULL: always. */
+static V write_mask(Batch *x, const Value *mask, int r)
+{
+	V m = mask ? element(x, mask, r) : NULL;
+	return m && x->holder ? LLVMBuildAnd(x->L->b, m, x->holder, "") : m ? m : x->holder;
+}
+
 static void emit_memory_load(Batch *x, const Access *a)
 {
 	Vec *e = result_vec(x, a->op->result);
 	Run *all = ARENA_ARRAY(x->L->arena, Run, x->n), *runs = all;
-	bool uniform = true, branch = a->space == TY_TENSOR || writes(x->body, a->object); /* no place that another thread writes */
+	bool uniform = true, written = writes(x->body, a->object), branch = a->space == TY_TENSOR || written; /* no place that another thread writes */
+	bool alone = written && x->holder && x->L->ops->cpu; /* the other copies drop what they read (infer_layouts.c); the device is not told of it */
 	for (int i = a->first_index; i < a->op->nargs; i++)
 		for (int k = 0; k < x->body->nargs; k++)
 			uniform &= !depends_on_arg(x->body, a->op->args[i], k);
@@ -489,7 +497,7 @@ static void emit_memory_load(Batch *x, const Access *a)
 		} else {
 			count = find_runs(x, a, &r, runs);
 		}
-		V mask = a->mask ? element(x, a->mask, first) : NULL;
+		V mask = alone ? write_mask(x, a->mask, first) : a->mask ? element(x, a->mask, first) : NULL;
 		if (mask && branch) {
 			load_masked(x, a, mask, runs, count);
 		} else {
@@ -499,7 +507,7 @@ static void emit_memory_load(Batch *x, const Access *a)
 		for (int i = 0; i < count; i++)
 			unpack(x, a, e, &runs[i]);
 	}
-	if (!a->mask || !branch)
+	if (!(a->mask || alone) || !branch)
 		note_runs(x, a, WATCHED_READ, all, (int)(runs - all));
 	for (int r = 1; uniform && r < x->n; r++)
 		e->s[r] = e->s[0];
@@ -539,13 +547,6 @@ static V atomic(Lower *L, const Access *a, V at, V v)
 	else if (strcmp(how, "max") == 0)
 		op = f ? LLVMAtomicRMWBinOpFMax : s ? LLVMAtomicRMWBinOpMax : LLVMAtomicRMWBinOpUMax;
 	return LLVMBuildAtomicRMW(L->b, op, at, v, LLVMAtomicOrderingMonotonic, 0);
-}
-
-/* Where register r's element is written to memory; NULL: always. */
-static V write_mask(Batch *x, const Value *mask, int r)
-{
-	V m = mask ? element(x, mask, r) : NULL;
-	return m && x->holder ? LLVMBuildAnd(x->L->b, m, x->holder, "") : m ? m : x->holder;
 }
 
 static void emit_atomic(Batch *x, const Access *a)

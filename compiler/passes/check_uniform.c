@@ -58,6 +58,7 @@ static const Need needs[] = {
 	{ OP_WAIT,        BY_WARP,    true,  "`wait`" },
 	{ OP_WAIT_PARITY, BY_WARP,    true,  "`wait`" },
 	{ OP_SYNC,        BY_CTA,     false, "`sync`" },
+	{ OP_SYNC_WARP,   BY_WARP,    false, "`sync_warp`" },
 	{ OP_SYNC_ARRIVE, BY_CTA,     false, "`sync_arrive`" },
 	{ OP_CLUSTER_SYNC, BY_NOTHING, false, "`cluster_sync`" },
 };

@@ -60,7 +60,10 @@ static int generic_write(const Fencer *f, const Op *op)
 
 static bool is_release(const Op *op)
 {
-	return op->code == OP_ARRIVE || op->code == OP_SYNC || op->code == OP_SYNC_ARRIVE || op->code == OP_CLUSTER_SYNC;
+	switch (op->code) {
+	case OP_ARRIVE: case OP_SYNC: case OP_SYNC_WARP: case OP_SYNC_ARRIVE: case OP_CLUSTER_SYNC: return true;
+	default: return false;
+	}
 }
 
 /* ---- flow: `dirty` holds the storages written since the last fence ---- */

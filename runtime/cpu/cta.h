@@ -193,6 +193,7 @@ struct Mbarrier {
 	const char *name;
 	uint32_t slot; /* NO_SLOT: the only one of its name */
 	uint32_t component; /* of clocks: phases completed */
+	uint32_t waited;    /* a row: who has waited for phases of it, and when; 0: nobody */
 	uint32_t offset, count, pending, phase;
 	int64_t tx;
 	uint32_t loads;    /* in flight, that will complete bytes of it */

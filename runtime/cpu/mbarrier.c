@@ -53,15 +53,57 @@ void tilecpu_mbar_init(TileCpuThread *t, uint32_t bar, uint32_t count, const cha
 
 /* ---- phases ---- */
 
-static void overrun(Cta *c, const Mbarrier *b, uint32_t line)
+static void overrun(const Mbarrier *b, Thread *waiter, uint32_t wait_line, uint32_t line)
+{
+	Worker *k = waiter->cta->worker;
+	char who[NAME_SIZE], name[NAME_SIZE];
+
+	report_error(k, waiter, line, "phase %u of mbarrier %s completes while %s may still be waiting for phase %u at %s: its parity wait can miss the phase",
+		b->phase, mbarrier_name(b, name, sizeof name), report_who(waiter, who, sizeof who), b->phase - 1, line_text(k, wait_line).text);
+}
+
+static void overrun_now(const Cta *c, const Mbarrier *b, uint32_t line)
 {
 	Thread *t = c->threads;
-	char who[NAME_SIZE], name[NAME_SIZE];
 
 	while (t->wait != WAIT_NONE || t->released_by != b)
 		t++;
-	report_error(c->worker, t, line, "phase %u of mbarrier %s completes while %s may still be waiting for phase %u at %s: its parity wait can miss the phase",
-		b->phase, mbarrier_name(b, name, sizeof name), report_who(t, who, sizeof who), b->phase - 1, line_text(c->worker, t->wait_line).text);
+	overrun(b, t, t->wait_line, line);
+}
+
+/* Times and lines of the waits for phases so far, by warps. */
+static uint32_t *waits_of(const Worker *k, const Mbarrier *b)
+{
+	return clock_row(k, b->waited) + COMPONENT_WARPS;
+}
+
+static void remember_wait(Thread *t, Mbarrier *b, uint32_t line)
+{
+	Worker *k = t->cta->worker;
+	uint32_t warp = (uint32_t)(t->warp - k->warps), time;
+
+	if (!k->races)
+		return;
+	if (!b->waited)
+		b->waited = clock_new(k);
+	time = clock_now(t);
+	waits_of(k, b)[warp] = time;
+	waits_of(k, b)[k->nctas * k->nwarps + warp] = line;
+}
+
+/* At another schedule, too: those who wait for the phase before have done so before the arrivals of this one. */
+static void check_overrun(const Cta *c, const Mbarrier *b, uint32_t line)
+{
+	const Worker *k = c->worker;
+	uint32_t n = k->nctas * k->nwarps;
+	const uint32_t *coming = clock_row(k, b->sync.coming) + COMPONENT_WARPS;
+
+	for (uint32_t i = 0; b->waited && i < n; i++) {
+		if (waits_of(k, b)[i] > coming[i]) {
+			overrun(b, k->warps[i].threads, waits_of(k, b)[n + i], line);
+			return;
+		}
+	}
 }
 
 static void release_waiters(Mbarrier *b)
@@ -109,9 +151,10 @@ static void settle(Cta *c, Mbarrier *b, Thread *by, uint32_t line)
 		return;
 	}
 	if (b->released) {
-		overrun(c, b, line);
+		overrun_now(c, b, line);
 		return;
 	}
+	check_overrun(c, b, line);
 	check_announced(c, b);
 	b->phase++;
 	b->pending = b->count;
@@ -219,4 +262,5 @@ void tilecpu_mbar_wait(TileCpuThread *t, uint32_t bar, uint32_t parity, uint32_t
 		b->released--;
 	}
 	sync_acquire(self, &b->sync);
+	remember_wait(self, b, line);
 }

@@ -122,7 +122,7 @@ static _Noreturn void report_unfenced(const Event *e, const Access *x, uint32_t 
 		line_text(k, line_of(&e->x)).text, granule * GRANULE, line_text(k, line_of(x)).text, report_who(thread_of_component(k, x->component), who, sizeof who));
 }
 
-/* The last access of its own warp there, in bytes of mask. */
+/* The last read or other access of its own warp there, in bytes of mask. */
 static const Access *own_access(const Event *e, Granule *g, uint32_t mask, bool written)
 {
 	uint32_t accesses = clock_component(e->t->warp, COMPONENT_ACCESSES), stores = clock_component(e->t->warp, COMPONENT_STORES);
@@ -131,7 +131,7 @@ static const Access *own_access(const Event *e, Granule *g, uint32_t mask, bool 
 	for (uint32_t i = 0; i <= g->n; i++) {
 		const Access *x = i < g->n ? &earlier(g)[i] : &g->last;
 
-		if ((x->component == accesses || x->component == stores) && x->mask & mask && (mode_of(x) == MODE_WRITE) == written)
+		if ((x->component == accesses || x->component == stores) && x->mask & mask && (mode_of(x) != MODE_READ) == written)
 			found = x;
 	}
 	return found;
@@ -177,20 +177,20 @@ static inline void mark(LaneMarks *m, const Event *e, uint32_t since, uint32_t m
 	m->bytes |= (uint16_t)mask;
 }
 
-/* Lanes that have copies of an element write it at the same place. */
-static bool copies_of_one(const Event *e, Granule *g, uint32_t mask)
+/* Lanes that have copies of an element write it at the same place; atomics are for several. */
+static bool harmless(const Event *e, Granule *g, uint32_t mask)
 {
-	const Access *x = own_access(e, g, mask, true);
+	const Access *x = mode_of(&e->x) == MODE_READ ? NULL : own_access(e, g, mask, true);
 
-	return mode_of(&e->x) == MODE_WRITE && x && x->what == e->x.what;
+	return x && (x->what == e->x.what || (mode_of(x) == MODE_ATOMIC && mode_of(&e->x) == MODE_ATOMIC));
 }
 
 static inline void check_lanes(const Event *e, uint32_t granule, uint32_t mask)
 {
 	Granule *g = &e->granules[granule];
-	uint32_t written = others(&g->written, e, e->met, mask), read = mode_of(&e->x) == MODE_WRITE ? others(&g->read, e, e->came, mask) : 0;
+	uint32_t written = others(&g->written, e, e->met, mask), read = mode_of(&e->x) != MODE_READ ? others(&g->read, e, e->came, mask) : 0;
 
-	if (written && !copies_of_one(e, g, written))
+	if (written && !harmless(e, g, written))
 		report_lanes(e, granule, written, true);
 	if (read)
 		report_lanes(e, granule, read, false);
@@ -198,7 +198,7 @@ static inline void check_lanes(const Event *e, uint32_t granule, uint32_t mask)
 
 static inline void mark_lane(const Event *e, Granule *g, uint32_t mask)
 {
-	if (mode_of(&e->x) == MODE_WRITE)
+	if (mode_of(&e->x) != MODE_READ)
 		mark(&g->written, e, e->met, mask);
 	else
 		mark(&g->read, e, e->came, mask);

@@ -31,6 +31,7 @@ static void warp_kernel(TileCpuThread *t, void *const *params)
 	mine[12] = tilecpu_movmatrix(t, mine[4], 5);
 	tilecpu_stmatrix(t, 1024 + t->thread * 16, in, 4, 1, 6);
 	mine[13] = (uint32_t)memcmp(t->smem + t->thread * 16, t->smem + 1024 + t->thread * 16, 16);
+	tilecpu_syncwarp(t, 7);
 	tilecpu_stmatrix(t, 1024 + t->thread * 16, mine + 4, 4, 0, 7);
 	mine[14] = (uint32_t)memcmp(t->smem + t->thread * 16, t->smem + 1024 + t->thread * 16, 16);
 }

@@ -192,6 +192,7 @@ StepResult sync_step(Team *t, const Op *op)
 	case OP_WAIT: return wait_use(t, op);
 	case OP_WAIT_PARITY: return wait_parity(t, op);
 	case OP_SYNC: return op->nargs ? sync_named(t, op) : STEP_DONE;
+	case OP_SYNC_WARP: return STEP_DONE;
 	case OP_SYNC_ARRIVE: return sync_named(t, op);
 	case OP_CLUSTER_SYNC: return sync_cluster(t);
 	default: return STEP_NOT_MINE;
