@@ -117,7 +117,7 @@ static void run(const void *spec)
 	free(y);
 }
 
-/* Subnormal arguments count as 0, and so do subnormal results. */
+/* Subnormal arguments count as 0, and so do subnormal results; what is neither is the GPU's, in the last bits (log2(0x1p-126) is not quite -126). */
 static void flushes(const void *spec)
 {
 	static const struct { int function; float x, y; } rows[] = {
@@ -129,8 +129,9 @@ static void flushes(const void *spec)
 	(void)spec;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		float *y = results(&functions[rows[i].function], &rows[i].x, 1);
+		bool close = *y == rows[i].y || (isfinite(rows[i].y) && fabsf(*y - rows[i].y) <= 0x1p-22f * fabsf(rows[i].y));
 
-		if (!(*y == rows[i].y && signbit(*y) == signbit(rows[i].y)))
+		if (!close || signbit(*y) != signbit(rows[i].y))
 			fail_msg("%s(%a) is %a, not %a", functions[rows[i].function].name, (double)rows[i].x, (double)*y, (double)rows[i].y);
 		free(y);
 	}
