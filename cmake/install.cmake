@@ -3,8 +3,8 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tile)
 
 # Targets in the order they are looked for.
-foreach(target tilert tilerun tilec)
-	if(NOT TARGET ${target})
+foreach(target tilert tilert_static tilerun tilec)
+	if(NOT TARGET ${target} OR (TILE_WHEEL AND target STREQUAL "tilert_static"))
 		continue()
 	endif()
 	get_target_property(type ${target} TYPE)
@@ -27,5 +27,11 @@ install(FILES ${PROJECT_BINARY_DIR}/tileConfig.cmake ${PROJECT_BINARY_DIR}/tileC
 	${CMAKE_CURRENT_LIST_DIR}/TileModules.cmake DESTINATION ${package_dir})
 
 file(RELATIVE_PATH PC_UP /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p) # relocatable, multiarch folders included
-configure_file(${CMAKE_CURRENT_LIST_DIR}/tilert.pc.in ${PROJECT_BINARY_DIR}/tilert.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/tilert.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+set(packages tilert)
+if(TARGET tilekern)
+	list(APPEND packages tilekern)
+endif()
+foreach(package IN LISTS packages)
+	configure_file(${CMAKE_CURRENT_LIST_DIR}/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
+	install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()

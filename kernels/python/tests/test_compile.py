@@ -1,0 +1,84 @@
+"""torch.library's own checks of the operators, torch.compile without graph breaks, CUDA graphs."""
+import pytest
+import torch
+from torch._dynamo.testing import CompileCounterWithBackend
+
+from reference import DEVICE, inputs
+
+import tilekern
+
+FUNCTIONS = dict(gdn=tilekern.chunk_gated_delta_rule, kda=tilekern.chunk_kda)
+
+
+def fwd_args(name, **kwargs):
+    state = torch.randn(1, 2, 128, 128, device=DEVICE)
+    return (*inputs(name == "kda", T=64, H=1, HV=2), None, None, state, None, 0.0, 0, False, True, kwargs.get("save", False))
+
+
+@pytest.mark.parametrize("name,save", [(n, s) for n in FUNCTIONS for s in (False, True)])
+def test_opcheck_forward(name, save):
+    args = fwd_args(name, save=save)
+    for t in args[:5]:
+        t.requires_grad_()
+    torch.library.opcheck(getattr(torch.ops.tilekern, f"{name}_fwd").default, args)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_opcheck_others(name):
+    args = fwd_args(name)
+    torch.library.opcheck(getattr(torch.ops.tilekern, f"{name}_infer").default, args)
+    dout = torch.randn(args[2].shape, device=DEVICE).bfloat16()
+    torch.library.opcheck(getattr(torch.ops.tilekern, f"{name}_bwd").default, (*args[:9], None, dout, None))
+    pool, slots = torch.randn(3, 2, 128, 128, device=DEVICE), torch.tensor([1], device=DEVICE)
+    torch.library.opcheck(getattr(torch.ops.tilekern, f"{name}_prefill").default, (*args[:7], pool, slots, torch.zeros_like(args[2])))
+
+
+@pytest.mark.parametrize("name,backend", [(n, b) for n in FUNCTIONS for b in ("aot_eager", "inductor")])
+def test_compile(name, backend):
+    """One graph for all lengths, the same bits as without it, gradients too."""
+    torch._dynamo.reset()
+    function = FUNCTIONS[name]
+
+    def model(q, k, v, g, beta):
+        o, state = function(q, k, v * 2, g, beta, output_final_state=True, use_qk_l2norm_in_kernel=True)
+        return o.float().square().sum() + state.sum()
+
+    counter = CompileCounterWithBackend(backend)
+    compiled = torch.compile(model, fullgraph=True, dynamic=True, backend=counter)
+    for T in (9, 70, 67):
+        x = [t.requires_grad_() for t in inputs(name == "kda", T=T, H=1, HV=2)]
+        want, have = model(*x), compiled(*x)
+        torch.testing.assert_close(have, want, rtol=1e-5, atol=1e-5)
+        for a, b in zip(torch.autograd.grad(have, x), torch.autograd.grad(want, x)):
+            torch.testing.assert_close(a, b, rtol=0.02, atol=1e-2)
+    assert counter.frame_count == 1
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="CUDA graphs are of GPUs")
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_graph(name):
+    """Forward and backward captured, replayed with other numbers and other offsets."""
+    x = [t.requires_grad_() for t in inputs(name == "kda", T=200, H=1, HV=2)]
+    cu = torch.tensor([0, 50, 200], device=DEVICE)
+    dout = torch.randn(x[2].shape, device=DEVICE).bfloat16()
+
+    def step():
+        o, state = FUNCTIONS[name](*x, cu_seqlens=cu, output_final_state=True)
+        return [o, state, *torch.autograd.grad(o, x, dout)]
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = step()
+    cu.copy_(torch.tensor([0, 133, 200], device=DEVICE))
+    for a, b in zip(x, inputs(name == "kda", T=200, H=1, HV=2, seed=1)):
+        a.data.copy_(b)
+    graph.replay()
+    torch.cuda.synchronize()
+    for have, want in zip([t.clone() for t in captured], step()):
+        assert torch.equal(have, want)

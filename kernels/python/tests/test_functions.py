@@ -1,0 +1,131 @@
+"""chunk_kda and chunk_gated_delta_rule: FLA's defaults and errors, channels that the kernels do not have, gradients."""
+import inspect
+
+import pytest
+import torch
+
+from reference import DEVICE, activated, assert_close, double, inputs, recurrence
+
+import tilekern
+from tilekern import functions, log
+
+FUNCTIONS = dict(gdn=tilekern.chunk_gated_delta_rule, kda=tilekern.chunk_kda)
+SIGNATURES = dict(
+    gdn="q k v g beta scale=None initial_state=None output_final_state=False use_qk_l2norm_in_kernel=False use_beta_sigmoid_in_kernel=False "
+        "allow_neg_eigval=False state_v_first=False cu_seqlens=None cu_seqlens_cpu=None chunk_indices=None cp_context=None",
+    kda="q k v g beta scale=None initial_state=None output_final_state=False use_qk_l2norm_in_kernel=False use_gate_in_kernel=False "
+        "use_beta_sigmoid_in_kernel=False allow_neg_eigval=False safe_gate=False lower_bound=None disable_recompute=False "
+        "return_intermediate_states=False state_v_first=False cu_seqlens=None cu_seqlens_cpu=None cp_context=None use_graph=False max_num_seqs=None")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_signature(name):
+    have = [p.name if p.default is p.empty else f"{p.name}={p.default}" for p in inspect.signature(FUNCTIONS[name]).parameters.values() if p.kind != p.VAR_KEYWORD]
+    assert " ".join(have) == SIGNATURES[name]
+
+
+@pytest.mark.parametrize("name,K,V", [("gdn", 60, 100), ("kda", 60, 40), ("kda", 64, 64)])
+def test_channels_and_gradients(name, K, V):
+    """Channels that no kernel has, with raw gates, through padding."""
+    kda = name == "kda"
+    q, k, v, g, beta = inputs(kda, T=37, H=1, HV=2, K=K, V=V, raw=True)
+    A_log, dt_bias = torch.rand(2, device=DEVICE).bfloat16(), torch.rand(2 * K if kda else 2, device=DEVICE).bfloat16()
+    leaves = [t.requires_grad_() for t in (q, k, v, g, beta, A_log, dt_bias)]
+    o, state = FUNCTIONS[name](q, k, v, g, beta, output_final_state=True, use_qk_l2norm_in_kernel=True, use_gate_in_kernel=True,
+                               use_beta_sigmoid_in_kernel=True, A_log=A_log, dt_bias=dt_bias, state_v_first=True)
+    reference = double(*leaves)
+    rq, rk, rg, rb = activated(kda, reference[0], reference[1], *reference[3:], True, True, True, False, None)
+    want, want_state = recurrence(rq, rk, reference[2], rg, rb)
+    assert o.shape == v.shape and state.shape == (1, 2, V, K)
+    assert_close(o, want, 0.008, "o")
+    assert_close(state.transpose(-1, -2), want_state, 0.008, "final state")
+    do = torch.randn(o.shape)
+    grads = torch.autograd.grad(o, leaves, do.to(DEVICE, o.dtype))
+    for n, leaf, have, w in zip("q k v g beta A_log dt_bias".split(), leaves, grads, torch.autograd.grad(want, reference, do.bfloat16().double())):
+        assert have.dtype == leaf.dtype and have.shape == leaf.shape
+        assert_close(have, w, 0.03, f"gradient of {n}")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_second_derivatives_are_refused(name):
+    x = [t.requires_grad_() for t in inputs(name == "kda", T=5, H=1, HV=1)]
+    o, _ = FUNCTIONS[name](*x)
+    with pytest.raises(RuntimeError, match="no second derivatives"):
+        torch.autograd.grad(o.float().sum(), x[0], create_graph=True)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_no_final_state(name):
+    o, state = FUNCTIONS[name](*inputs(name == "kda", T=5, H=1, HV=1))
+    assert state is None and o.shape == (1, 5, 1, 128) and not o.requires_grad
+
+
+def test_autocast():
+    """Gates stay what they are; the model's bfloat16 comes from its own layers."""
+    x = [t.requires_grad_() for t in inputs(False, T=9, H=1, HV=1)]
+    with torch.autocast(DEVICE, torch.bfloat16):
+        o, _ = tilekern.chunk_gated_delta_rule(*x)
+    assert torch.equal(o, tilekern.chunk_gated_delta_rule(*x)[0])
+
+
+FLA_REFUSES = [
+    ("gdn", dict(allow_neg_eigval=True), ValueError, "requires `use_beta_sigmoid_in_kernel=True`"),
+    ("gdn", dict(chunk_size=48), ValueError, "must be 16, 32, or 64"),
+    ("gdn", dict(head_first=True), DeprecationWarning, "head_first has been removed"),
+    ("gdn", dict(use_gate_in_kernel=True), ValueError, "`A_log` must be provided"),
+    ("gdn", dict(cu_seqlens=[0, 9], B=2), ValueError, "batch size is expected to be 1 rather than 2"),
+    ("gdn", dict(cu_seqlens=[0, 9], states=3), ValueError, "i.e., 1 rather than 3"),
+    ("gdn", dict(state_v_first=True, transpose_state_layout=True), ValueError, "Cannot pass both"),
+    ("kda", dict(use_gate_in_kernel=True), ValueError, "`A_log` must be provided"),
+    ("kda", dict(use_gate_in_kernel=True, safe_gate=True, A_log=1), ValueError, "`lower_bound` must be specified"),
+    ("kda", dict(use_gate_in_kernel=True, safe_gate=True, A_log=1, lower_bound=-6), ValueError, "safe range"),
+    ("kda", dict(chunk_size=16), ValueError, "either 32 or 64"),
+    ("kda", dict(use_graph=True, cu_seqlens=[0, 9], max_num_seqs=2), AssertionError, "exactly max_num_seqs"),
+    ("kda", dict(use_graph=True, H=3), AssertionError, "evenly divisible"),
+]
+WE_REFUSE = [
+    ("gdn", dict(cp_context=object()), "context parallelism"),
+    ("gdn", dict(K=264), "K and V are 264 and 128, but at most 256 and 256"),
+    ("gdn", dict(K=136, grad=True), "K and V are 136 and 128, but gradients are served up to 128"),
+    ("gdn", dict(float=True), "q is torch.float32"),
+    ("kda", dict(K=136), "K and V are 136 and 128, but at most 128 and 256"),
+    ("kda", dict(return_intermediate_states=True), "return_intermediate_states"),
+    ("kda", dict(use_gate_in_kernel=True, A_log=1, lower_bound=-7.0), "lower_bound is -7.0"),
+]
+
+
+def refused(name, B=1, H=2, K=128, states=None, grad=False, float=False, A_log=None, **kwargs):
+    x = inputs(name == "kda", B=B, T=9, H=H, HV=4, K=K)
+    if float:
+        x[:3] = [t.float() for t in x[:3]]
+    if grad:
+        x[0].requires_grad_()
+    if states:
+        kwargs["initial_state"] = torch.zeros(states, 4, K, 128, device=DEVICE)
+    if A_log:
+        kwargs["A_log"] = torch.zeros(4, device=DEVICE)
+    if "cu_seqlens" in kwargs:
+        kwargs["cu_seqlens"] = torch.tensor(kwargs["cu_seqlens"], device=DEVICE)
+    return FUNCTIONS[name](*x, **kwargs)
+
+
+@pytest.mark.parametrize("name,kwargs,kind,text", FLA_REFUSES)
+def test_fla_errors(name, kwargs, kind, text):
+    with pytest.raises(kind) as e:
+        refused(name, **kwargs)
+    assert text in str(e.value)
+
+
+@pytest.mark.parametrize("name,kwargs,text", WE_REFUSE)
+def test_refusals(name, kwargs, text):
+    with pytest.raises(ValueError) as e:
+        refused(name, **kwargs)
+    assert text in str(e.value)
+    assert any(text in what for (_, what), n in log.counts.items() if n)
+
+
+def test_show_config(capsys):
+    tilekern.chunk_kda(*inputs(True, T=3, H=1, HV=1))
+    tilekern.show_config()
+    text = capsys.readouterr().out
+    assert torch.__version__ in text and "x served" in text and functions.KDA.name == "kda"

@@ -1,0 +1,291 @@
+"""chunk_kda and chunk_gated_delta_rule with the signatures, defaults and errors of flash-linear-attention 0.6, which need not be installed.
+
+What FLA takes and these kernels do not is a ValueError that says so; `refusal` is the same in words, for those who then call something else.
+"""
+import warnings
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+
+from . import log, ops
+
+KDA_LEAST = 72  # K and V of calls with gradients: fewer channels are padded
+
+
+class Kind(NamedTuple):
+    """What the kernels of an operator take."""
+    name: str
+    chunks: tuple
+    max_key: int
+    max_value: int
+    max_trained: int
+
+
+GDN = Kind("gdn", (16, 32, 64), 256, 256, 128)
+KDA = Kind("kda", (32, 64), 128, 256, 128)
+
+
+# ---- what FLA refuses, in its words -----------------------------------------------------------------------------
+
+def renamed(kwargs, state_v_first):
+    if "transpose_state_layout" not in kwargs:
+        return state_v_first
+    if state_v_first:
+        raise ValueError("Cannot pass both `state_v_first` and the deprecated `transpose_state_layout`.")
+    warnings.warn("`transpose_state_layout` is deprecated and renamed to `state_v_first`.", DeprecationWarning, stacklevel=3)
+    return kwargs["transpose_state_layout"]
+
+
+def check_sequences(q, initial_state, cu_seqlens):
+    if cu_seqlens is None:
+        return
+    if q.shape[0] != 1:
+        raise ValueError(f"The batch size is expected to be 1 rather than {q.shape[0]} when using `cu_seqlens`."
+                         f"Please flatten variable-length inputs before processing.")
+    if initial_state is not None and initial_state.shape[0] != len(cu_seqlens) - 1:
+        raise ValueError(f"The number of initial states is expected to be equal to the number of input sequences, "
+                         f"i.e., {len(cu_seqlens) - 1} rather than {initial_state.shape[0]}.")
+
+
+def check_chunk(kind, kwargs, what):
+    chunk = kwargs.get("chunk_size", 64)
+    if chunk not in kind.chunks:
+        raise ValueError(what.format(chunk))
+
+
+def check_sigmoid(use_beta_sigmoid_in_kernel, allow_neg_eigval):
+    if allow_neg_eigval and not use_beta_sigmoid_in_kernel:
+        raise ValueError("`allow_neg_eigval=True` requires `use_beta_sigmoid_in_kernel=True`.")
+
+
+def check_gdn(q, k, v, initial_state, cu_seqlens, sigmoid, twice, kwargs):
+    if q.shape[2] != k.shape[2]:
+        raise ValueError(f"q and k must have the same number of heads, but got q.shape[2]={q.shape[2]} and k.shape[2]={k.shape[2]}")
+    H, HV = q.shape[2], v.shape[2]
+    if HV % H != 0:
+        raise ValueError(f"For GVA, num_v_heads (HV={HV}) must be evenly divisible by num_heads (H={H}), but got HV % H = {HV % H}")
+    if "head_first" in kwargs:
+        raise DeprecationWarning("head_first has been removed. Inputs must be in `[B, T, H, ...]` format.")
+    check_chunk(GDN, kwargs, "`chunk_size` must be 16, 32, or 64 for Gated Delta Rule, got {}.")
+    check_sequences(q, initial_state, cu_seqlens)
+    check_sigmoid(sigmoid, twice)
+
+
+def check_kda_gate(use_gate_in_kernel, safe_gate, lower_bound, A_log):
+    if use_gate_in_kernel and A_log is None and lower_bound is None:
+        raise ValueError("`A_log` must be provided when `use_gate_in_kernel=True` and `lower_bound` is not set.")
+    if safe_gate and use_gate_in_kernel:
+        if lower_bound is None:
+            raise ValueError("`lower_bound` must be specified when `safe_gate=True` and `use_gate_in_kernel=True`.")
+        if not (-5 <= lower_bound < 0):
+            raise ValueError(f"`lower_bound` must be in the safe range [-5, 0), got {lower_bound}.")
+
+
+def check_kda_shapes(q, k, v, g, beta):
+    B, T, H, K, HV = *q.shape, v.shape[2]
+    assert q.shape == k.shape, f"q and k must have the same shape, got q={q.shape} vs k={k.shape}"
+    assert K <= 256, f"Currently we only support key headdim <=256 for KDA, got {K}."
+    assert HV % H == 0, (f"For GVA, num_v_heads (HV={HV}) must be evenly divisible by num_qk_heads (H={H}), but got HV % H = {HV % H}")
+    assert g.shape == (B, T, HV, K), f"g must have shape [B, T, HV, K]={[B, T, HV, K]}, got {list(g.shape)}"
+    assert beta.shape == (B, T, HV), f"beta must have shape [B, T, HV]={[B, T, HV]}, got {list(beta.shape)}"
+
+
+# ---- what FLA takes and the kernels do not -------------------------------------------------------------------------
+
+def needs_gradient(*tensors):
+    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+
+
+def refusal(kind, q, k, v, g, beta, trained, initial_state, cp_context):
+    """Why a call that FLA serves is not one of these kernels', or None."""
+    K, V = q.shape[-1], v.shape[-1]
+    if cp_context is not None:
+        return "context parallelism (cp_context) is not served"
+    if q.dtype not in (torch.bfloat16, torch.float16):
+        return f"q is {q.dtype}, not torch.bfloat16 or torch.float16"
+    if not q.dtype == k.dtype == v.dtype:
+        return f"q, k and v are {q.dtype}, {k.dtype} and {v.dtype}, not of one type"
+    for name, t in (("g", g), ("beta", beta)):
+        if t.dtype not in (torch.float32, torch.bfloat16, torch.float16):
+            return f"{name} is {t.dtype}, not torch.float32, torch.bfloat16 or torch.float16"
+    if K > kind.max_key or V > kind.max_value:
+        return f"K and V are {K} and {V}, but at most {kind.max_key} and {kind.max_value} are served"
+    if trained and (K > kind.max_trained or V > kind.max_trained):
+        return f"K and V are {K} and {V}, but gradients are served up to {kind.max_trained}"
+    if initial_state is not None and initial_state.dtype != torch.float32:
+        return f"initial_state is {initial_state.dtype}, not torch.float32"
+    if q.device.type not in ("cuda", "cpu"):
+        return f"q is on {q.device}, not on a CUDA device or the CPU"
+    return None
+
+
+# ---- the call --------------------------------------------------------------------------------------------------------
+
+def channels(n, least):
+    return max(least, (n + 7) // 8 * 8)
+
+
+def padded(t, *extents):
+    """Zeros behind the last axes of a tensor, up to these extents."""
+    if t is None or t.shape[t.dim() - len(extents):] == extents:
+        return t
+    return F.pad(t, [x for i, n in reversed(list(enumerate(extents))) for x in (0, n - t.shape[i - len(extents)])])
+
+
+def states_padded(t, K, V, v_first):
+    return padded(t, V, K) if v_first else padded(t, K, V)
+
+
+def call(kind, q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, scale, options, v_first, final, save, lower_bound, trained):
+    """The operator on channels that its kernels take: a multiple of 8, for gradients of KDA at least 72; zeros are added and taken away."""
+    K, V, HV = q.shape[-1], v.shape[-1], v.shape[2]
+    least = KDA_LEAST if kind is KDA and trained else 8
+    k_up, v_up = channels(K, least), channels(V, least)
+    if scale is None:
+        scale = K**-0.5
+    if (k_up, v_up) != (K, V):
+        q, k, v, initial_state = padded(q, k_up), padded(k, k_up), padded(v, v_up), states_padded(initial_state, k_up, v_up, v_first)
+        if kind is KDA:
+            g = padded(g, k_up)
+            dt_bias = None if dt_bias is None else padded(dt_bias.view(HV, K), k_up).flatten()
+    o, state = ops.forward(kind.name, trained, q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, scale, options, v_first, final, save and trained,
+                           lower_bound)
+    if v_up != V:
+        o = o[..., :V]
+    if final and (k_up, v_up) != (K, V):
+        state = (state[..., :V, :K] if v_first else state[..., :K, :V]).contiguous()
+    return o, state if final else None
+
+
+def option_bits(l2norm, gate, sigmoid, twice, bounded=False):
+    return ((ops.L2NORM if l2norm else 0) | (ops.RAW_GATE if gate else 0) | (ops.SIGMOID_BETA if sigmoid else 0)
+            | (ops.TWICE_BETA if sigmoid and twice else 0) | (ops.BOUNDED_GATE if bounded else 0))
+
+
+def parameters(gate, kwargs):
+    """A_log and dt_bias of a raw gate; a model that was cast to bfloat16 has them so, and their gradients are made in float32."""
+    if not gate:
+        return None, None
+    both = kwargs.get("A_log"), kwargs.get("dt_bias")
+    return tuple(t.float() if t is not None and t.dtype != torch.float32 else t for t in both)
+
+
+def refuse(function, reason):
+    if not torch.compiler.is_compiling():
+        log.note(function, reason)
+    raise ValueError(f"{function}: {reason}")
+
+
+def served(function):
+    if not torch.compiler.is_compiling():
+        log.note(function, "served")
+
+
+def chunk_gated_delta_rule(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    g: torch.Tensor,
+    beta: torch.Tensor,
+    scale: float | None = None,
+    initial_state: torch.Tensor | None = None,
+    output_final_state: bool = False,
+    use_qk_l2norm_in_kernel: bool = False,
+    use_beta_sigmoid_in_kernel: bool = False,
+    allow_neg_eigval: bool = False,
+    state_v_first: bool = False,
+    cu_seqlens: torch.Tensor | None = None,
+    cu_seqlens_cpu: torch.Tensor | None = None,
+    chunk_indices: torch.Tensor | None = None,
+    cp_context=None,
+    **kwargs,
+):
+    """Gated delta rule, as fla.ops.gated_delta_rule.chunk_gated_delta_rule.
+
+    q, k [B, T, H, K], v [B, T, HV, V], g and beta [B, T, HV], states [N, HV, K, V] in float32, with state_v_first [N, HV, V, K]; returns (o, final
+    state or None).  kwargs: use_gate_in_kernel, A_log, dt_bias [HV], chunk_size (which changes nothing here), disable_recompute: keep what the
+    backward needs instead of making it again.
+    """
+    state_v_first = renamed(kwargs, state_v_first)
+    check_gdn(q, k, v, initial_state, cu_seqlens, use_beta_sigmoid_in_kernel, allow_neg_eigval, kwargs)
+    gate = kwargs.get("use_gate_in_kernel", False)
+    trained = needs_gradient(q, k, v, g, beta, initial_state, kwargs.get("A_log"), kwargs.get("dt_bias"))
+    A_log, dt_bias = parameters(gate, kwargs)
+    if gate and A_log is None:
+        raise ValueError("`A_log` must be provided when `use_gate_in_kernel=True`.")
+    reason = refusal(GDN, q, k, v, g, beta, trained, initial_state, cp_context)
+    if reason:
+        refuse("chunk_gated_delta_rule", reason)
+    result = call(GDN, q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, scale,
+                  option_bits(use_qk_l2norm_in_kernel, gate, use_beta_sigmoid_in_kernel, allow_neg_eigval), bool(state_v_first), output_final_state,
+                  kwargs.get("disable_recompute", False), -5.0, trained)
+    served("chunk_gated_delta_rule")
+    return result
+
+
+def kda_refusal(safe_gate, use_gate_in_kernel, lower_bound, return_intermediate_states):
+    if return_intermediate_states:
+        return "return_intermediate_states is not served"
+    if use_gate_in_kernel and lower_bound is not None and not -5 <= lower_bound < 0:
+        return f"lower_bound is {lower_bound}, not in [-5, 0)"
+    return None
+
+
+def chunk_kda(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    g: torch.Tensor,
+    beta: torch.Tensor,
+    scale: float | None = None,
+    initial_state: torch.Tensor | None = None,
+    output_final_state: bool = False,
+    use_qk_l2norm_in_kernel: bool = False,
+    use_gate_in_kernel: bool = False,
+    use_beta_sigmoid_in_kernel: bool = False,
+    allow_neg_eigval: bool = False,
+    safe_gate: bool = False,
+    lower_bound: float | None = None,
+    disable_recompute: bool = False,
+    return_intermediate_states: bool = False,
+    state_v_first: bool = False,
+    cu_seqlens: torch.Tensor | None = None,
+    cu_seqlens_cpu: torch.Tensor | None = None,
+    cp_context=None,
+    use_graph: bool = False,
+    max_num_seqs: int | None = None,
+    **kwargs,
+):
+    """Kimi delta attention, as fla.ops.kda.chunk_kda.
+
+    q, k [B, T, H, K], v [B, T, HV, V], g [B, T, HV, K], beta [B, T, HV], states as chunk_gated_delta_rule's; returns (o, final state or None).
+    kwargs: A_log [HV], dt_bias [HV * K], chunk_size (which changes nothing here).  A gate is exact, safe_gate or not; any call may be captured.
+    """
+    state_v_first = renamed(kwargs, state_v_first)
+    if cp_context is None:
+        check_sequences(q, initial_state, cu_seqlens)
+    if initial_state is not None:
+        assert initial_state.dtype == torch.float32, "initial_state must be in float32."
+    check_kda_gate(use_gate_in_kernel, safe_gate, lower_bound, kwargs.get("A_log"))
+    check_chunk(KDA, kwargs, "`chunk_size` must be either 32 or 64 for KDA, got {}.")
+    check_sigmoid(use_beta_sigmoid_in_kernel, allow_neg_eigval)
+    check_kda_shapes(q, k, v, g, beta)
+    if use_graph and cu_seqlens is not None and max_num_seqs is not None:
+        assert cu_seqlens.shape[0] - 1 == max_num_seqs, (
+            f"cu_seqlens must be padded with zero-length tail sequences to exactly max_num_seqs + 1 entries, got {cu_seqlens.shape[0] - 1} sequences "
+            f"with max_num_seqs={max_num_seqs}")
+    trained = needs_gradient(q, k, v, g, beta, initial_state, kwargs.get("A_log"), kwargs.get("dt_bias"))
+    A_log, dt_bias = parameters(use_gate_in_kernel, kwargs)
+    reason = refusal(KDA, q, k, v, g, beta, trained, initial_state, cp_context) or kda_refusal(
+        safe_gate, use_gate_in_kernel, lower_bound, return_intermediate_states)
+    if reason:
+        refuse("chunk_kda", reason)
+    if trained and g.dtype not in (torch.float32, q.dtype):
+        g = g.float()
+    bounded = use_gate_in_kernel and lower_bound is not None
+    result = call(KDA, q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, scale,
+                  option_bits(use_qk_l2norm_in_kernel, use_gate_in_kernel, use_beta_sigmoid_in_kernel, allow_neg_eigval, bounded), bool(state_v_first),
+                  output_final_state, disable_recompute, lower_bound if bounded else -5.0, trained)
+    served("chunk_kda")
+    return result
