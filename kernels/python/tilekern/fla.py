@@ -38,7 +38,7 @@ def check_gdn(q, k, v, g, beta, scale=None, initial_state=None, output_final_sta
     functions.check_gdn(q, k, v, initial_state, cu_seqlens, use_beta_sigmoid_in_kernel, allow_neg_eigval, kwargs)
     if kwargs.get("use_gate_in_kernel") and kwargs.get("A_log") is None:
         return "use_gate_in_kernel without A_log"
-    trained = functions.needs_gradient(q, k, v, g, beta, initial_state, kwargs.get("A_log"), kwargs.get("dt_bias"))
+    trained = functions.needs_gradient(q, k, v, g, beta, initial_state, kwargs)
     return functions.refusal(functions.GDN, q, k, v, g, beta, trained, initial_state, cp_context)
 
 
@@ -48,18 +48,11 @@ def check_kda(q, k, v, g, beta, scale=None, initial_state=None, output_final_sta
               max_num_seqs=None, **kwargs):
     if "transpose_state_layout" in kwargs:
         return "transpose_state_layout is FLA's to rename"
-    functions.check_sequences(q, initial_state, cu_seqlens)
-    functions.check_kda_gate(use_gate_in_kernel, safe_gate, lower_bound, kwargs.get("A_log"))
-    functions.check_chunk(functions.KDA, kwargs, "chunk_size is {}")
-    functions.check_sigmoid(use_beta_sigmoid_in_kernel, allow_neg_eigval)
-    functions.check_kda_shapes(q, k, v, g, beta)
-    if initial_state is not None and initial_state.dtype != torch.float32:
-        return f"FLA raises: initial_state is {initial_state.dtype}"
-    if use_graph and cu_seqlens is not None and max_num_seqs is not None and cu_seqlens.shape[0] - 1 != max_num_seqs:
-        return f"FLA raises: {cu_seqlens.shape[0] - 1} sequences, max_num_seqs is {max_num_seqs}"
-    trained = functions.needs_gradient(q, k, v, g, beta, initial_state, kwargs.get("A_log"), kwargs.get("dt_bias"))
+    functions.check_kda(q, k, v, g, beta, initial_state, use_gate_in_kernel, use_beta_sigmoid_in_kernel, allow_neg_eigval, safe_gate, lower_bound, cu_seqlens,
+                        use_graph, max_num_seqs, kwargs)
+    trained = functions.needs_gradient(q, k, v, g, beta, initial_state, kwargs)
     return functions.refusal(functions.KDA, q, k, v, g, beta, trained, initial_state, cp_context) or functions.kda_refusal(
-        safe_gate, use_gate_in_kernel, lower_bound, return_intermediate_states)
+        use_gate_in_kernel, lower_bound, return_intermediate_states)
 
 
 class Tilekern(BaseBackend):

@@ -91,10 +91,28 @@ def check_kda_shapes(q, k, v, g, beta):
     assert beta.shape == (B, T, HV), f"beta must have shape [B, T, HV]={[B, T, HV]}, got {list(beta.shape)}"
 
 
+def check_kda(q, k, v, g, beta, initial_state, gate, sigmoid, twice, safe_gate, lower_bound, cu_seqlens, use_graph, max_num_seqs, kwargs):
+    check_sequences(q, initial_state, cu_seqlens)
+    if initial_state is not None:
+        assert initial_state.dtype == torch.float32, "initial_state must be in float32."
+    check_kda_gate(gate, safe_gate, lower_bound, kwargs.get("A_log"))
+    check_chunk(KDA, kwargs, "`chunk_size` must be either 32 or 64 for KDA, got {}.")
+    check_sigmoid(sigmoid, twice)
+    check_kda_shapes(q, k, v, g, beta)
+    if use_graph and cu_seqlens is not None and max_num_seqs is not None:
+        assert cu_seqlens.shape[0] - 1 == max_num_seqs, (
+            f"cu_seqlens must be padded with zero-length tail sequences to exactly max_num_seqs + 1 entries, got {cu_seqlens.shape[0] - 1} sequences "
+            f"with max_num_seqs={max_num_seqs}")
+
+
 # ---- what FLA takes and the kernels do not -------------------------------------------------------------------------
 
-def needs_gradient(*tensors):
-    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+def needs_gradient(q, k, v, g, beta, initial_state, kwargs):
+    if not torch.is_grad_enabled():
+        return False
+    if q.requires_grad or k.requires_grad or v.requires_grad or g.requires_grad or beta.requires_grad:
+        return True
+    return any(t is not None and t.requires_grad for t in (initial_state, kwargs.get("A_log"), kwargs.get("dt_bias")))
 
 
 def refusal(kind, q, k, v, g, beta, trained, initial_state, cp_context):
@@ -139,23 +157,21 @@ def states_padded(t, K, V, v_first):
 
 def call(kind, q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, scale, options, v_first, final, save, lower_bound, trained):
     """The operator on channels that its kernels take: a multiple of 8, for gradients of KDA at least 72; zeros are added and taken away."""
-    K, V, HV = q.shape[-1], v.shape[-1], v.shape[2]
+    K, V = q.shape[-1], v.shape[-1]
     least = KDA_LEAST if kind is KDA and trained else 8
-    k_up, v_up = channels(K, least), channels(V, least)
-    if scale is None:
-        scale = K**-0.5
-    if (k_up, v_up) != (K, V):
-        q, k, v, initial_state = padded(q, k_up), padded(k, k_up), padded(v, v_up), states_padded(initial_state, k_up, v_up, v_first)
-        if kind is KDA:
-            g = padded(g, k_up)
-            dt_bias = None if dt_bias is None else padded(dt_bias.view(HV, K), k_up).flatten()
-    o, state = ops.forward(kind.name, trained, q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, scale, options, v_first, final, save and trained,
+    if K % 8 == 0 and V % 8 == 0 and K >= least and V >= least:
+        return ops.forward(kind.name, trained, q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, scale or 0.0, options, v_first, final, save,
                            lower_bound)
-    if v_up != V:
-        o = o[..., :V]
-    if final and (k_up, v_up) != (K, V):
+    k_up, v_up = channels(K, least), channels(V, least)
+    q, k, v, initial_state = padded(q, k_up), padded(k, k_up), padded(v, v_up), states_padded(initial_state, k_up, v_up, v_first)
+    if kind is KDA:
+        g = padded(g, k_up)
+        dt_bias = None if dt_bias is None else padded(dt_bias.view(-1, K), k_up).flatten()
+    o, state = ops.forward(kind.name, trained, q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, scale or K**-0.5, options, v_first, final, save,
+                           lower_bound)
+    if final:
         state = (state[..., :V, :K] if v_first else state[..., :K, :V]).contiguous()
-    return o, state if final else None
+    return o[..., :V], state
 
 
 def option_bits(l2norm, gate, sigmoid, twice, bounded=False):
@@ -163,12 +179,10 @@ def option_bits(l2norm, gate, sigmoid, twice, bounded=False):
             | (ops.TWICE_BETA if sigmoid and twice else 0) | (ops.BOUNDED_GATE if bounded else 0))
 
 
-def parameters(gate, kwargs):
+def parameters(kwargs):
     """A_log and dt_bias of a raw gate; a model that was cast to bfloat16 has them so, and their gradients are made in float32."""
-    if not gate:
-        return None, None
     both = kwargs.get("A_log"), kwargs.get("dt_bias")
-    return tuple(t.float() if t is not None and t.dtype != torch.float32 else t for t in both)
+    return tuple(t if t is None or (t.dtype == torch.float32 and t.dim() == 1) else t.float().flatten() for t in both)
 
 
 def refuse(function, reason):
@@ -177,9 +191,21 @@ def refuse(function, reason):
     raise ValueError(f"{function}: {reason}")
 
 
-def served(function):
-    if not torch.compiler.is_compiling():
-        log.note(function, "served")
+def attempt(function, diagnose, trained, kwargs, *args):
+    """The call.  The operator checks everything itself, so that FLA's checks, which say it in FLA's words, wait until it has failed - but where what is
+    wrong would be seen later only, or not at all."""
+    compiling = torch.compiler.is_compiling()
+    if trained or kwargs or compiling:
+        diagnose()
+    if compiling:
+        return call(*args)
+    try:
+        result = call(*args)
+    except (ValueError, IndexError):
+        diagnose()
+        raise
+    log.note(function, "served")
+    return result
 
 
 def chunk_gated_delta_rule(
@@ -207,24 +233,29 @@ def chunk_gated_delta_rule(
     state or None).  kwargs: use_gate_in_kernel, A_log, dt_bias [HV], chunk_size (which changes nothing here), disable_recompute: keep what the
     backward needs instead of making it again.
     """
-    state_v_first = renamed(kwargs, state_v_first)
-    check_gdn(q, k, v, initial_state, cu_seqlens, use_beta_sigmoid_in_kernel, allow_neg_eigval, kwargs)
+    if kwargs:
+        state_v_first = renamed(kwargs, state_v_first)
     gate = kwargs.get("use_gate_in_kernel", False)
-    trained = needs_gradient(q, k, v, g, beta, initial_state, kwargs.get("A_log"), kwargs.get("dt_bias"))
-    A_log, dt_bias = parameters(gate, kwargs)
-    if gate and A_log is None:
-        raise ValueError("`A_log` must be provided when `use_gate_in_kernel=True`.")
-    reason = refusal(GDN, q, k, v, g, beta, trained, initial_state, cp_context)
-    if reason:
-        refuse("chunk_gated_delta_rule", reason)
-    result = call(GDN, q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, scale,
-                  option_bits(use_qk_l2norm_in_kernel, gate, use_beta_sigmoid_in_kernel, allow_neg_eigval), bool(state_v_first), output_final_state,
-                  kwargs.get("disable_recompute", False), -5.0, trained)
-    served("chunk_gated_delta_rule")
-    return result
+    trained = needs_gradient(q, k, v, g, beta, initial_state, kwargs)
+
+    def diagnose():
+        check_gdn(q, k, v, initial_state, cu_seqlens, use_beta_sigmoid_in_kernel, allow_neg_eigval, kwargs)
+        if gate and kwargs.get("A_log") is None:
+            raise ValueError("`A_log` must be provided when `use_gate_in_kernel=True`.")
+        reason = refusal(GDN, q, k, v, g, beta, trained, initial_state, cp_context)
+        if reason:
+            refuse("chunk_gated_delta_rule", reason)
+
+    if allow_neg_eigval or cp_context is not None:
+        diagnose()
+    A_log, dt_bias = parameters(kwargs) if gate else (None, None)
+    o, state = attempt("chunk_gated_delta_rule", diagnose, trained, kwargs, GDN, q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, scale,
+                       option_bits(use_qk_l2norm_in_kernel, gate, use_beta_sigmoid_in_kernel, allow_neg_eigval), bool(state_v_first), output_final_state,
+                       trained and kwargs.get("disable_recompute", False), -5.0, trained)
+    return o, state if output_final_state else None
 
 
-def kda_refusal(safe_gate, use_gate_in_kernel, lower_bound, return_intermediate_states):
+def kda_refusal(use_gate_in_kernel, lower_bound, return_intermediate_states):
     if return_intermediate_states:
         return "return_intermediate_states is not served"
     if use_gate_in_kernel and lower_bound is not None and not -5 <= lower_bound < 0:
@@ -262,30 +293,25 @@ def chunk_kda(
     q, k [B, T, H, K], v [B, T, HV, V], g [B, T, HV, K], beta [B, T, HV], states as chunk_gated_delta_rule's; returns (o, final state or None).
     kwargs: A_log [HV], dt_bias [HV * K], chunk_size (which changes nothing here).  A gate is exact, safe_gate or not; any call may be captured.
     """
-    state_v_first = renamed(kwargs, state_v_first)
-    if cp_context is None:
-        check_sequences(q, initial_state, cu_seqlens)
-    if initial_state is not None:
-        assert initial_state.dtype == torch.float32, "initial_state must be in float32."
-    check_kda_gate(use_gate_in_kernel, safe_gate, lower_bound, kwargs.get("A_log"))
-    check_chunk(KDA, kwargs, "`chunk_size` must be either 32 or 64 for KDA, got {}.")
-    check_sigmoid(use_beta_sigmoid_in_kernel, allow_neg_eigval)
-    check_kda_shapes(q, k, v, g, beta)
-    if use_graph and cu_seqlens is not None and max_num_seqs is not None:
-        assert cu_seqlens.shape[0] - 1 == max_num_seqs, (
-            f"cu_seqlens must be padded with zero-length tail sequences to exactly max_num_seqs + 1 entries, got {cu_seqlens.shape[0] - 1} sequences "
-            f"with max_num_seqs={max_num_seqs}")
-    trained = needs_gradient(q, k, v, g, beta, initial_state, kwargs.get("A_log"), kwargs.get("dt_bias"))
-    A_log, dt_bias = parameters(use_gate_in_kernel, kwargs)
-    reason = refusal(KDA, q, k, v, g, beta, trained, initial_state, cp_context) or kda_refusal(
-        safe_gate, use_gate_in_kernel, lower_bound, return_intermediate_states)
-    if reason:
-        refuse("chunk_kda", reason)
+    if kwargs:
+        state_v_first = renamed(kwargs, state_v_first)
+    trained = needs_gradient(q, k, v, g, beta, initial_state, kwargs)
+
+    def diagnose():
+        check_kda(q, k, v, g, beta, initial_state, use_gate_in_kernel, use_beta_sigmoid_in_kernel, allow_neg_eigval, safe_gate, lower_bound, cu_seqlens,
+                  use_graph, max_num_seqs, kwargs)
+        reason = refusal(KDA, q, k, v, g, beta, trained, initial_state, cp_context) or kda_refusal(
+            use_gate_in_kernel, lower_bound, return_intermediate_states)
+        if reason:
+            refuse("chunk_kda", reason)
+
+    if allow_neg_eigval or use_gate_in_kernel or use_graph or return_intermediate_states or initial_state is not None or cp_context is not None:
+        diagnose()
+    A_log, dt_bias = parameters(kwargs) if use_gate_in_kernel else (None, None)
     if trained and g.dtype not in (torch.float32, q.dtype):
         g = g.float()
     bounded = use_gate_in_kernel and lower_bound is not None
-    result = call(KDA, q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, scale,
-                  option_bits(use_qk_l2norm_in_kernel, use_gate_in_kernel, use_beta_sigmoid_in_kernel, allow_neg_eigval, bounded), bool(state_v_first),
-                  output_final_state, disable_recompute, lower_bound if bounded else -5.0, trained)
-    served("chunk_kda")
-    return result
+    o, state = attempt("chunk_kda", diagnose, trained, kwargs, KDA, q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, scale,
+                       option_bits(use_qk_l2norm_in_kernel, use_gate_in_kernel, use_beta_sigmoid_in_kernel, allow_neg_eigval, bounded), bool(state_v_first),
+                       output_final_state, disable_recompute and trained, lower_bound if bounded else -5.0, trained)
+    return o, state if output_final_state else None

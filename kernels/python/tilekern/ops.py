@@ -167,9 +167,8 @@ def forward(name, trained, *args):
     if torch.compiler.is_compiling():
         op = torch.ops.tilekern.gdn_fwd.default if name == "gdn" else torch.ops.tilekern.kda_fwd.default
         return op(*args)[:2]
-    if trained:
-        return run(Gdn.apply if name == "gdn" else Kda.apply, *args)
-    return run(torch.ops.tilekern.gdn_infer.default if name == "gdn" else torch.ops.tilekern.kda_infer.default, *args)[:2]
+    o, state, *_ = run(APPLY[name] if trained else INFER[name], *args)
+    return o, state
 
 
 def register():
@@ -183,3 +182,5 @@ def register():
 
 load()
 register()
+APPLY = dict(gdn=Gdn.apply, kda=Kda.apply)
+INFER = dict(gdn=torch.ops.tilekern.gdn_infer.default, kda=torch.ops.tilekern.kda_infer.default)
