@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "shim.h"
 
 #include <dlfcn.h>
