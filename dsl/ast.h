@@ -160,7 +160,6 @@ struct Decl {
 	/* fn, kernel */
 	Decl *params;
 	Stmt *body;           /* ST_BLOCK */
-	DType ret;            /* DT_NONE: no value */
 	Expr *grid, *threads, *occupancy, *cluster;
 };
 

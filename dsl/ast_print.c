@@ -246,8 +246,6 @@ static void open_decl(Printer *p, const Decl *d)
 		fprintf(p->out, " %s", dtype_name(d->dtype));
 	if (d->type_name)
 		fprintf(p->out, " %s", d->type_name);
-	if (d->ret != DT_NONE)
-		fprintf(p->out, " %s", dtype_name(d->ret));
 	if (d->name)
 		fprintf(p->out, " %s", d->name);
 	if (d->text)

@@ -110,7 +110,7 @@ Decl *build_value(Parse *p, DeclKind kind, DType dtype, const char *name, Expr *
 Decl *build_barrier(Parse *p, DeclKind kind, const char *name, ExtentList extents, NameList from, Expr *count, Loc loc);
 Decl *build_tile(Parse *p, const char *name, ExtentList extents, Loc loc);
 Decl *build_tensor(Parse *p, Decl *head, TypeRef type, Decl *tile, ExprList strides);
-Decl *build_scalar_param(Parse *p, DType dtype, Decl *tile);
+Decl *build_scalar_param(Parse *p, TypeRef type, Decl *tile);
 void set_layout(Parse *p, Decl *d, const char *layout, ExprList args, Loc loc);
 void set_at(Parse *p, Decl *d, const char *name, Loc name_loc, Expr *offset, Loc loc);
 void set_kind(DeclList list, DeclKind kind, TypeRef type, bool warp_scope);

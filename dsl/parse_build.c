@@ -395,9 +395,9 @@ static void set_type(Decl *d, TypeRef type)
 Decl *build_tensor(Parse *p, Decl *head, TypeRef type, Decl *tile, ExprList strides)
 {
 	reject_layout(p, tile, "a tensor");
-	if (!tile->extents && type.dtype != DT_NONE && head->dir != DIR_IN && !head->optional && !strides.head) { /* a scalar by reference */
+	if (!tile->extents && head->dir != DIR_IN && !head->optional && !strides.head) { /* a scalar by reference */
 		tile->kind = DE_SCALAR;
-		tile->dtype = type.dtype;
+		set_type(tile, type);
 		tile->dir = head->dir;
 		return tile;
 	}
@@ -411,7 +411,7 @@ Decl *build_tensor(Parse *p, Decl *head, TypeRef type, Decl *tile, ExprList stri
 	return tile;
 }
 
-Decl *build_scalar_param(Parse *p, DType dtype, Decl *tile)
+Decl *build_scalar_param(Parse *p, TypeRef type, Decl *tile)
 {
 	reject_layout(p, tile, "a scalar");
 	if (tile->extents) {
@@ -419,7 +419,7 @@ Decl *build_scalar_param(Parse *p, DType dtype, Decl *tile)
 		diag_help(p->diags, "write 'in', 'out' or 'inout' before a tensor, 'frag' or 'shared' before a tile");
 	}
 	tile->kind = DE_SCALAR;
-	tile->dtype = dtype;
+	set_type(tile, type);
 	return tile;
 }
 

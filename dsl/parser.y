@@ -92,6 +92,10 @@ static Loc span(Loc a, Loc b) { return (Loc){ a.source, a.begin, b.end }; }
 %precedence WORD_AS_NAME
 %precedence '('
 
+/* `IO limit;`: a variable.  What limit(e) belongs to ends with ')'. */
+%precedence NAME
+%precedence LIMIT WITHIN
+
 %right '?' ':'
 %left LOR
 %left LAND
@@ -154,10 +158,10 @@ decl
 	d->text = $5;
 	$$ = (DeclList){ d, d };
     }
-  | FN DTYPE name '(' params ')' block {
+  | FN type name '(' params ')' block {
 	Decl *d = build_decl(p, DE_FN, $3, @3);
 
-	d->ret = $2;
+	set_kind((DeclList){ d, d }, DE_FN, $2, false);
 	d->params = $5.head;
 	d->body = $7;
 	check_function(p, d);
@@ -190,7 +194,7 @@ kernel_head
   ;
 
 constant_decl
-  : CONST DTYPE constants       { set_kind($3, DE_CONST, (TypeRef){ .dtype = $2 }, false); $$ = $3; }
+  : CONST type constants        { set_kind($3, DE_CONST, $2, false); $$ = $3; }
   ;
 
 constants
@@ -234,7 +238,8 @@ exists_opt
 param_decl
   : tensor_dir type tile strides_opt
                                 { $$ = build_tensor(p, $1, $2, $3, $4); }
-  | DTYPE tile                  { $$ = build_scalar_param(p, $1, $2); }
+  | DTYPE tile                  { $$ = build_scalar_param(p, (TypeRef){ .dtype = $1, .loc = @1 }, $2); }
+  | NAME tile                   { $$ = build_scalar_param(p, (TypeRef){ .name = $1, .loc = @1 }, $2); }
   | FRAG type tile             { set_kind((DeclList){ $3, $3 }, DE_FRAG, $2, false); $$ = $3; }
   | WARP FRAG type tile              { set_kind((DeclList){ $4, $4 }, DE_FRAG, $3, true); $$ = $4; }
   | SHARED type tile             { set_kind((DeclList){ $3, $3 }, DE_SHARED, $2, false); $$ = $3; }
@@ -280,6 +285,7 @@ extent
 
 local_decl
   : DTYPE scalars               { set_kind($2, DE_SCALAR, (TypeRef){ .dtype = $1 }, false); $$ = $2; }
+  | NAME scalars                { set_kind($2, DE_SCALAR, (TypeRef){ .name = $1, .loc = @1 }, false); $$ = $2; }
   | constant_decl
   | SHARED type tiles              { set_kind($3, DE_SHARED, $2, false); $$ = $3; }
   | FRAG type tiles              { set_kind($3, DE_FRAG, $2, false); $$ = $3; }

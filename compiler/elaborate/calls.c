@@ -151,6 +151,9 @@ static bool bind_barrier(Elab *E, Loc loc, const Decl *p, Ev x)
 
 static bool bind_scalar(Elab *E, Loc loc, const Decl *p, Ev x, const Stmt *body)
 {
+	p = with_type(E, p);
+	if (!p)
+		return false;
 	if (!ev_is_scalar(x))
 		return mismatch(E, loc, p, E_TYPE, dtype_name(p->dtype), x);
 	declare_scalar(E, p, x, assigns_name(E, body, p->name));
@@ -162,6 +165,9 @@ static bool is_reference(const Decl *p) { return p->kind == DE_SCALAR && p->dir 
 /* The caller's variable under another name. */
 static bool bind_reference(Elab *E, Loc loc, const Decl *p, Ev x)
 {
+	p = with_type(E, p);
+	if (!p)
+		return false;
 	const char *wanted = arena_printf(E->a, "a variable of type %s to assign", dtype_name(p->dtype));
 	if (x.kind != EV_VALUE || x.value->type.kind != TY_VAR || x.dtype != p->dtype)
 		return mismatch(E, loc, p, E_TYPE, wanted, x);
@@ -251,6 +257,14 @@ static const Site *new_site(Elab *E, const Expr *e, const Decl *fn)
 	return s;
 }
 
+/* DT_NONE: nothing is returned. */
+static bool returned_type(Elab *E, const Decl *fn, DType *t)
+{
+	const Decl *d = with_type(E, fn);
+	*t = d ? d->dtype : DT_NONE;
+	return d != NULL;
+}
+
 static Ev expand(Elab *E, const Expr *e, const Decl *fn, const Ev *args)
 {
 	Frame frame = { .caller = E->frame, .fn = fn, .region = E->region, .mask = E->mask, .result = ev_void() };
@@ -263,7 +277,7 @@ static Ev expand(Elab *E, const Expr *e, const Decl *fn, const Ev *args)
 	E->scope = E->globals;
 	E->file = file_of(E, fn->loc.source);
 	scope_push(E);
-	bool ok = bind_params(E, e, fn, args);
+	bool ok = bind_params(E, e, fn, args) && returned_type(E, fn, &frame.ret);
 	const Site *site = E->t->site;
 	E->frame = &frame;
 	E->t->site = new_site(E, e, fn);
@@ -277,7 +291,7 @@ static Ev expand(Elab *E, const Expr *e, const Decl *fn, const Ev *args)
 	E->loop = loop;
 	if (!ok)
 		return ev_error();
-	if (fn->ret != DT_NONE && !frame.returned) {
+	if (frame.ret != DT_NONE && !frame.returned) {
 		elab_error(E, fn->loc, E_CALL, "'%s' ends without 'return'", fn->name);
 		return ev_error();
 	}
@@ -317,14 +331,14 @@ void exec_return(Elab *E, const Stmt *s)
 	Ev x = s->rhs ? eval(E, s->rhs) : ev_void();
 	f->returned = true;
 	f->result = x;
-	if ((f->fn->ret != DT_NONE) != (s->rhs != NULL)) {
-		elab_error(E, s->loc, E_CALL, "'%s' returns %s", f->fn->name, f->fn->ret == DT_NONE ? "nothing" : dtype_name(f->fn->ret));
+	if ((f->ret != DT_NONE) != (s->rhs != NULL)) {
+		elab_error(E, s->loc, E_CALL, "'%s' returns %s", f->fn->name, f->ret == DT_NONE ? "nothing" : dtype_name(f->ret));
 		f->result = ev_error();
 	} else if (s->rhs && x.kind != EV_ERROR) {
 		if (!ev_is_scalar(x)) {
-			elab_error(E, s->loc, E_TYPE, "'%s' returns %s, not %s", f->fn->name, dtype_name(f->fn->ret), ev_text(E, x));
+			elab_error(E, s->loc, E_TYPE, "'%s' returns %s, not %s", f->fn->name, dtype_name(f->ret), ev_text(E, x));
 			x = ev_error();
 		}
-		f->result = ev_cast(E, s->loc, x, f->fn->ret);
+		f->result = ev_cast(E, s->loc, x, f->ret);
 	}
 }

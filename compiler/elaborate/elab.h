@@ -104,6 +104,7 @@ typedef struct Frame { /* an expanded call */
 	Region *region;
 	Value *mask;
 	int depth;
+	DType ret; /* DT_NONE: nothing */
 	bool returned;
 	Ev result;
 } Frame;

@@ -119,6 +119,15 @@ static void report_unused_defines(Elab *E)
 
 /* ---- declarations of a file ---- */
 
+static void file_const(Elab *E, const Decl *written)
+{
+	const Decl *d = with_type(E, written);
+	if (d)
+		declare_const(E, d);
+	else
+		sym_define_ev(E, written->loc, written->name, ev_error(), NULL);
+}
+
 static void file_decl(Elab *E, const Decl *d)
 {
 	if (d->kind != DE_IMPORT && d->kind != DE_STATIC_ASSERT)
@@ -131,7 +140,7 @@ static void file_decl(Elab *E, const Decl *d)
 		break;
 	}
 	case DE_TYPE: define_type(E, d->loc, d->name, type_param(E, d)); break;
-	case DE_CONST: declare_const(E, d); break;
+	case DE_CONST: file_const(E, d); break;
 	case DE_STATIC_ASSERT: static_assertion(E, d->loc, d->init, d->text); break;
 	case DE_DIM: sym_define(E, d->loc, d->name, SYM_DIM)->dim = E->ndims++; break;
 	case DE_FN: sym_define(E, d->loc, d->name, SYM_FN)->decl = d; break;

@@ -45,8 +45,13 @@ Ev dim_value(Elab *E, Loc loc, const char *name, int order)
 
 /* ---- parameters ---- */
 
-static void scalar_param(Elab *E, const Decl *p)
+static void scalar_param(Elab *E, const Decl *written)
 {
+	const Decl *p = with_type(E, written);
+	if (!p) {
+		sym_define_ev(E, written->loc, written->name, ev_error(), NULL);
+		return;
+	}
 	Op *op = emit_op(E, OP_PARAM, p->loc, type_scalar(p->dtype), 0, NULL);
 	attr_set_text(E->t, op, AT_NAME, p->name);
 	op->result->name = p->name;

@@ -33,6 +33,33 @@ static TestTensor square(TileRun *r, tilert_dtype t)
 	return tensor_new(r, t, 2, (int64_t[]){ S, S });
 }
 
+/* bf16: 8 bits. */
+static void test_typed(void **state)
+{
+	TileRun *r = *state;
+	TestTensor x = vector(r, TILERT_F32, S), y = vector(r, TILERT_F32, S), z = vector(r, TILERT_BF16, S);
+	double want[S];
+	uint16_t bits;
+
+	for (int k = 0; k < S; k++) {
+		x.value[k] = 1 + k % 16;
+		want[k] = 1.25 + k % 16;
+	}
+	tensor_upload(&x);
+	tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("y", &y), arg_tensor("z", &z), arg_real("s", 0.25) };
+	run_launch(r, "typed", args, 4);
+	tensor_compare(&z, want, 0, 0);
+	element_store(TILERT_BF16, &bits, 0.3333);
+	double third = element_load(TILERT_BF16, &bits), numbers[] = { 2, third / 2, 2 * third, 2.0078125, third };
+	tensor_download(&y);
+	for (int k = 0; k < 5; k++)
+		if (y.value[k] != numbers[k])
+			fail_msg("number %d is %g, not %g", k, y.value[k], numbers[k]);
+	tensor_free(&x);
+	tensor_free(&y);
+	tensor_free(&z);
+}
+
 static void test_numbers(void **state)
 {
 	TileRun *r = *state;
@@ -366,7 +393,7 @@ static void test_votes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers), cmocka_unit_test(test_minima), cmocka_unit_test(test_jumps), cmocka_unit_test(test_told),
+		cmocka_unit_test(test_numbers), cmocka_unit_test(test_typed), cmocka_unit_test(test_minima), cmocka_unit_test(test_jumps), cmocka_unit_test(test_told),
 		cmocka_unit_test(test_pairs), cmocka_unit_test(test_counted),
 		cmocka_unit_test(test_votes), cmocka_unit_test(test_offsets),
 		cmocka_unit_test(test_both_devices),
