@@ -220,20 +220,19 @@ Pressure fragment_pressure(const Tir *t, const Op *team)
 
 /* ---- what there is ---- */
 
-enum { SM_REGISTERS = 65536, THREAD_REGISTERS = 255 };
-
 /* A quarter of the SM's for a quarter of the warps, as ptxas counts. */
-int64_t launch_registers(const Op *kernel)
+int64_t launch_registers(const Machine *m, const Op *kernel)
 {
-	int64_t warps = attr_int(kernel, AT_THREADS, 0) / 32, occupancy = attr_int(kernel, AT_OCCUPANCY, 1);
-	int64_t quarter = (warps * (occupancy > 0 ? occupancy : 1) + 3) / 4, n = SM_REGISTERS / 4 / 32 / (quarter > 0 ? quarter : 1) / 8 * 8;
-	return n > THREAD_REGISTERS ? THREAD_REGISTERS / 8 * 8 : n;
+	int64_t warps = attr_int(kernel, AT_THREADS, 0) / m->warp, occupancy = attr_int(kernel, AT_OCCUPANCY, 1);
+	int64_t quarter = (warps * (occupancy > 0 ? occupancy : 1) + 3) / 4, step = m->register_step;
+	int64_t n = m->sm_registers / 4 / m->warp / (quarter > 0 ? quarter : 1) / step * step;
+	return n > m->thread_registers ? m->thread_registers / step * step : n;
 }
 
-int64_t team_registers(const Op *team)
+int64_t team_registers(const Machine *m, const Op *team)
 {
 	const Op *kernel = team;
 	while (kernel->parent)
 		kernel = kernel->parent->owner;
-	return attr_int(team, AT_SETMAXNREG, launch_registers(kernel));
+	return attr_int(team, AT_SETMAXNREG, launch_registers(m, kernel));
 }

@@ -17,7 +17,7 @@ Pressure fragment_pressure(const Tir *t, const Op *team);
 int64_t fragment_registers(const Tir *t, const Op *frag, const Op *team);
 
 /* Registers of a thread when the kernel starts, and those of a team's. */
-int64_t launch_registers(const Op *kernel);
-int64_t team_registers(const Op *team);
+int64_t launch_registers(const Machine *m, const Op *kernel);
+int64_t team_registers(const Machine *m, const Op *team);
 
 #endif

@@ -36,7 +36,7 @@ static const char *c_type(DType t)
 	case DT_U8: case DT_U16: case DT_U32: return "uint32_t";
 	case DT_I64: return "int64_t";
 	case DT_U64: return "uint64_t";
-	case DT_F16: case DT_BF16: case DT_TF32: case DT_F32: return "float";
+	case DT_F16: case DT_BF16: case DT_TF32: case DT_F32: case DT_E4M3: case DT_E5M2: return "float";
 	case DT_NONE: break;
 	}
 	return "void";

@@ -7,7 +7,7 @@ typedef struct Roles { const Tir *t; RoleRegisters *list; int n; } Roles;
 
 static RoleRegisters registers_of(const Tir *t, const Op *team)
 {
-	return (RoleRegisters){ team, team_registers(team), fragment_pressure(t, team).registers };
+	return (RoleRegisters){ team, team_registers(t->machine, team), fragment_pressure(t, team).registers };
 }
 
 static bool add_role(Op *op, void *user)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { MAX_SLOTS = 1024, MAX_ARRIVALS = (1 << 20) - 1 /* of an mbarrier, PTX */ };
+enum { MAX_SLOTS = 1024 };
 
 /* ---- extents ---- */
 
@@ -94,8 +94,8 @@ static bool set_arrivals(Elab *E, const Decl *d, const MBar *b, Op *op)
 	}
 	if (!eval_const_int(E, d->count, "count(...)", &count))
 		return false;
-	if (count < 1 || count > MAX_ARRIVALS) {
-		elab_error(E, d->count->loc, E_BARRIER, "'%s' counts 1 to %d arrivals, not %lld", d->name, MAX_ARRIVALS, (long long)count);
+	if (count < 1 || count > E->t->machine->arrivals) {
+		elab_error(E, d->count->loc, E_BARRIER, "'%s' counts 1 to %d arrivals, not %lld", d->name, E->t->machine->arrivals, (long long)count);
 		return false;
 	}
 	attr_set_int(E->t, op, AT_COUNT, count);

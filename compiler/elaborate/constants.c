@@ -1,14 +1,12 @@
 /* constants.c - arithmetic on compile-time values, in the width and rounding of their type. */
 #include "compiler/elaborate/elab.h"
 
-#include <float.h>
 #include <math.h>
-#include <stdlib.h>
 
 Ev ev_error(void) { return (Ev){ .kind = EV_ERROR }; }
 Ev ev_void(void) { return (Ev){ .kind = EV_VOID }; }
 Ev ev_int(DType t, int64_t v) { return (Ev){ .kind = EV_CONST, .dtype = t, .i = wrap_int(t, v) }; }
-Ev ev_float(DType t, double v) { return (Ev){ .kind = EV_CONST, .dtype = t, .f = round_float(t, v) }; }
+Ev ev_float(DType t, double v) { return (Ev){ .kind = EV_CONST, .dtype = t, .f = dtype_round(t, v) }; }
 Ev ev_bool(bool v) { return (Ev){ .kind = EV_CONST, .dtype = DT_BOOL, .i = v }; }
 
 int64_t wrap_int(DType t, int64_t v)
@@ -29,40 +27,6 @@ bool int_fits(DType t, int64_t v)
 	if (t == DT_U64)
 		return v >= 0;
 	return wrap_int(t, v) == v;
-}
-
-/* Rounds to `digits` binary digits, with subnormals below 2^emin, to nearest even. */
-static double round_digits(double v, int digits, int emin, double largest)
-{
-	if (v == 0 || !isfinite(v))
-		return v;
-	int e;
-	(void)frexp(v, &e);
-	if (e < emin)
-		e = emin;
-	double r = ldexp(nearbyint(ldexp(v, digits - e)), e - digits);
-	return fabs(r) > largest ? copysign(INFINITY, v) : r;
-}
-
-double largest_float(DType t)
-{
-	switch (t) {
-	case DT_F16: return 65504.0;
-	case DT_BF16: return 3.3895313892515355e38;
-	case DT_TF32: return 3.4011621342146535e38;
-	default: return FLT_MAX;
-	}
-}
-
-double round_float(DType t, double v)
-{
-	switch (t) {
-	case DT_F16: return round_digits(v, 11, -13, largest_float(t));
-	case DT_BF16: return round_digits(v, 8, -125, largest_float(t));
-	case DT_TF32: return round_digits(v, 11, -125, largest_float(t));
-	case DT_F32: return (double)(float)v;
-	default: abort(); /* no float */
-	}
 }
 
 static uint64_t as_unsigned(DType t, int64_t v)

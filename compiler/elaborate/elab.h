@@ -236,8 +236,6 @@ Ev ev_int(DType t, int64_t v);
 Ev ev_float(DType t, double v);
 Ev ev_bool(bool v);
 int64_t wrap_int(DType t, int64_t v);
-double round_float(DType t, double v);
-double largest_float(DType t);
 bool int_fits(DType t, int64_t v);
 /* Both operands of type t.  False: division by zero. */
 bool fold_binary(int op, DType t, Ev a, Ev b, Ev *out);

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-enum { MAX_THREADS = 1024, MAX_WARPS = 32 };
 
 /* ---- dims ---- */
 
@@ -259,12 +258,12 @@ static void start_kernel(Elab *E, const Decl *d)
 
 static void launch_attrs(Elab *E, const Decl *d)
 {
-	int64_t threads = launch_attr(E, d->threads, AT_THREADS, MAX_THREADS, E_THREADS);
+	int64_t threads = launch_attr(E, d->threads, AT_THREADS, E->t->machine->threads, E_THREADS);
 	if (d->threads && threads % 32 && threads != 1)
 		elab_error(E, d->threads->loc, E_THREADS, "threads (%lld) is not a multiple of 32", (long long)threads);
 	E->team_warps = (threads + 31) / 32;
-	launch_attr(E, d->occupancy, AT_OCCUPANCY, 32, E_THREADS);
-	launch_attr(E, d->cluster, AT_CLUSTER, 16, E_THREADS);
+	launch_attr(E, d->occupancy, AT_OCCUPANCY, E->t->machine->occupancy, E_THREADS);
+	launch_attr(E, d->cluster, AT_CLUSTER, E->t->machine->cluster, E_THREADS);
 }
 
 void elaborate_kernel(Elab *E, const Decl *d)
@@ -301,7 +300,8 @@ typedef struct RoleWarps { int64_t first, warps, instances; } RoleWarps;
 static bool role_warps(Elab *E, const Stmt *s, RoleWarps *w)
 {
 	const Role *r = s->role;
-	int64_t last, unit = r->warpgroups ? 4 : 1;
+	const Machine *m = E->t->machine;
+	int64_t last, unit = r->warpgroups ? 4 : 1, most = m->threads / m->warp;
 	w->instances = 1;
 	if (!eval_const_int(E, r->first, "the first warp of a role", &w->first))
 		return false;
@@ -310,7 +310,7 @@ static bool role_warps(Elab *E, const Stmt *s, RoleWarps *w)
 		return false;
 	if (r->instances && !eval_const_int(E, r->instances->extent, "the instances of a role", &w->instances))
 		return false;
-	bool sane = w->first >= 0 && last >= w->first && last < MAX_WARPS && w->instances >= 1 && w->instances <= MAX_WARPS;
+	bool sane = w->first >= 0 && last >= w->first && last < most && w->instances >= 1 && w->instances <= most;
 	w->first *= unit;
 	w->warps = (last + 1) * unit - w->first;
 	int64_t end = w->first + w->warps * w->instances;

@@ -32,10 +32,10 @@ static double fold_math(const char *name, double x)
 	abort(); /* a row of builtins.def without one here: tests/unit/test_lowering.c calls each */
 }
 
-/* Integers and tf32 are computed in f32. */
+/* Integers are computed in f32, as what is only stored is. */
 static DType float_type(DType t)
 {
-	return dtype_is_float(t) && t != DT_TF32 ? t : DT_F32;
+	return dtype_is_float(t) ? dtype_computed(t) : DT_F32;
 }
 
 static bool body_only(Elab *E, const Call *c)
@@ -126,7 +126,7 @@ static Ev expand_sigmoid(Elab *E, Loc loc, Ev x)
 /* exp(n) for n <= 0 within 1e-7: what n * log2(e) loses to rounding is put back.  Below -88 it is 0 in f32. */
 static Ev exact_exp(Elab *E, Loc loc, Ev n)
 {
-	double high = round_float(DT_F32, LOG2E);
+	double high = dtype_round(DT_F32, LOG2E);
 	n = ev_select(E, loc, ev_binary(E, loc, BIN_LT, n, real(-88)), real(-88), n); /* infinities would become NaN; max loses NaN */
 	Ev t = op2(E, loc, OP_MUL, n, real(high));
 	Ev lost = op3(E, loc, OP_FMA, n, real(high), op1(E, loc, OP_NEG, t));
@@ -166,6 +166,8 @@ Ev bi_abs(Elab *E, const Call *c)
 	if (!numeric(E, c, 0))
 		return ev_error();
 	bool is_float = dtype_is_float(x.dtype);
+	if (dtype_computed(x.dtype) != x.dtype)
+		x = ev_cast(E, c->loc[0], x, dtype_computed(x.dtype));
 	if (x.kind != EV_CONST)
 		return !is_float && !dtype_is_signed(x.dtype) ? x : op1(E, c->e->loc, OP_ABS, x);
 	return (is_float ? x.f < 0 : dtype_is_signed(x.dtype) && x.i < 0) ? ev_unary(E, c->e->loc, UN_NEG, x) : x;

@@ -90,15 +90,16 @@ static Ev compare_zero(Elab *E, Loc loc, Ev e)
 	return ev_binary(E, loc, BIN_NE, e, zero);
 }
 
-/* A finite number does not become infinite by itself. */
+/* A finite number does not become infinite, or another, by itself. */
 static Ev cast_const(Elab *E, Loc loc, Ev e, DType t)
 {
 	Ev r = fold_cast(e, t);
 	double from = dtype_is_float(e.dtype) ? e.f : (double)e.i;
-	if (!dtype_is_float(t) || isfinite(r.f) || !isfinite(from))
+	if (!dtype_is_float(t) || !isfinite(from) || dtype_holds(t, from))
 		return r;
-	elab_error(E, loc, E_TYPE, "%g does not fit %s, whose largest value is %g", from, dtype_name(t), largest_float(t));
-	diag_help(E->d, "infinity is written 'inf'");
+	elab_error(E, loc, E_TYPE, "%g does not fit %s, whose largest value is %g", from, dtype_name(t), dtype_largest(t));
+	if (isinf(r.f))
+		diag_help(E->d, "infinity is written 'inf'");
 	return ev_error();
 }
 
@@ -149,14 +150,12 @@ static DType mixed_type(DType a, DType b)
 {
 	bool fa = dtype_is_float(a), fb = dtype_is_float(b);
 	if (fa && fb) {
-		if (a == b)
-			return a == DT_TF32 ? DT_F32 : a;
-		return (a == DT_F16 && b == DT_BF16) || (a == DT_BF16 && b == DT_F16) ? DT_NONE : DT_F32;
+		a = dtype_computed(a);
+		b = dtype_computed(b);
+		return a == b ? a : (a == DT_F16 && b == DT_BF16) || (a == DT_BF16 && b == DT_F16) ? DT_NONE : DT_F32;
 	}
-	if (fa || fb) {
-		DType f = fa ? a : b;
-		return f == DT_TF32 ? DT_F32 : f;
-	}
+	if (fa || fb)
+		return dtype_computed(fa ? a : b);
 	if (dtype_bits(a) != dtype_bits(b))
 		return dtype_bits(a) > dtype_bits(b) ? a : b;
 	return dtype_is_signed(a) ? b : a;
@@ -166,7 +165,7 @@ static DType mixed_type(DType a, DType b)
 static DType literal_type(Ev literal, DType t)
 {
 	if (dtype_is_float(t))
-		return t == DT_TF32 ? DT_F32 : t;
+		return dtype_computed(t);
 	if (dtype_is_int(literal.dtype) && dtype_is_int(t) && int_fits(t, literal.i))
 		return t;
 	return mixed_type(literal.dtype, t);
@@ -420,6 +419,8 @@ Ev ev_unary(Elab *E, Loc loc, int op, Ev a)
 	}
 	if (op == UN_PLUS)
 		return a;
+	if (dtype_computed(a.dtype) != a.dtype)
+		a = ev_cast(E, loc, a, dtype_computed(a.dtype));
 	if (a.kind == EV_CONST)
 		return fold_unary(op, a);
 	return ev_of(emit(E, op == UN_NEG ? OP_NEG : OP_NOT, loc, a.dtype, 1, &a.value));

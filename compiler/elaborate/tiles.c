@@ -358,8 +358,8 @@ Ev element_atomic(Elab *E, Loc loc, const View *v, Ev x, const char *rmw, bool w
 	Value *args[3 + TIR_MAX_RANK];
 	if (!convertible(E, loc, v, x) || !check_writable(E, loc, v))
 		return ev_error();
-	if (v->dtype == DT_BOOL) {
-		elab_error(E, loc, E_TYPE, "atomic_%s of '%s', whose elements are bool", rmw, tile_name(v));
+	if (v->dtype == DT_BOOL || (dtype_is_float(v->dtype) && dtype_bits(v->dtype) == 8)) {
+		elab_error(E, loc, E_TYPE, "atomic_%s of '%s', whose elements are %s", rmw, tile_name(v), dtype_name(v->dtype));
 		return ev_error();
 	}
 	args[0] = ev_value(E, loc, ev_cast(E, loc, x, v->dtype));

@@ -78,7 +78,7 @@ static bool product_fits(Elab *E, Loc loc, const View *d, const View *a, const V
 			diag_help(E->d, "the right operand is stored [N][K]: write .T after it");
 		return false;
 	}
-	if (a->dtype != b->dtype) {
+	if (a->dtype != b->dtype && !machine_product(E->t->machine, a->dtype, b->dtype)) {
 		elab_error(E, loc, E_TYPE, "product of %s and %s", dtype_name(a->dtype), dtype_name(b->dtype));
 		return false;
 	}

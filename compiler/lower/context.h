@@ -14,7 +14,8 @@ typedef struct Lower Lower;
 
 /* One wgmma instruction; the accumulator is registers d[0 .. n/2) of a fragment's storage. */
 typedef struct Wgmma {
-	unsigned n, kind;       /* kind: TILE_CPU_BF16, _F16, _TF32 */
+	const Product *kind;
+	unsigned n;
 	V d;                    /* pointer to the first accumulator register */
 	V a[4];                 /* packed A registers, or a[0] NULL */
 	V desc_a_lo, desc_b_lo; /* low words (i32); the high words are constants */
@@ -40,6 +41,8 @@ typedef struct TargetOps {
 	V (*div_f32)(Lower *, V, V);
 	V (*to_integer)(Lower *, V f32, bool is_signed, unsigned bits); /* 32 or 64; as LLVM's saturating conversions */
 	V (*to_tf32)(Lower *, V f32);          /* to nearest even; the low bits 0 */
+	V (*narrow8)(Lower *, DType to, V lo, V hi); /* two f32 to i16: 8-bit floats, nearest even, the largest where none is near */
+	void (*widen8)(Lower *, DType from, V i16, V f32[2]);
 	V (*shift)(Lower *, LLVMOpcode how, V, V count); /* of 32 or 64 bits; any count: it shifts by the width at most */
 	void (*enter_role)(Lower *, const char *name, V instance);
 	void (*setmaxnreg)(Lower *, int count, bool increase);
@@ -69,12 +72,12 @@ typedef struct TargetOps {
 	void (*wgmma)(Lower *, const Wgmma *);
 	void (*wgmma_fence)(Lower *);
 	void (*wgmma_commit)(Lower *);
-	void (*wgmma_wait)(Lower *, int n, int count, V *registers, T type); /* pointers to finished f32 registers */
+	void (*wgmma_wait)(Lower *, int n, int count, V *registers, T *types); /* pointers to finished registers */
 	void (*pin)(Lower *);                  /* arithmetic stays on its side of it */
 	void (*ldmatrix)(Lower *, V address, int count, bool trans, V *out /* i32 */);
 	void (*stmatrix)(Lower *, V address, int count, bool trans, V *in);
 	V (*movmatrix)(Lower *, V in);
-	void (*mma_sync)(Lower *, V d_pointers[4], V *a, V *b, unsigned kind);
+	void (*mma_sync)(Lower *, V d_pointers[4], V *a, V *b, const Product *kind);
 	void (*grid_wait)(Lower *);
 	void (*grid_launch)(Lower *);
 	void (*cluster_sync)(Lower *);
@@ -191,6 +194,7 @@ V narrow_pair(Lower *L, V lo, V hi, DType to);        /* two f32 to <2 x 16-bit>
 void widen_pair(Lower *L, V pair, DType from, V out[2]); /* to two f32 */
 V value_of(Lower *L, const Value *v);
 void lower_var(Lower *L, const Op *op); /* OP_GET, OP_SET */
+bool is_float8(DType d);
 
 /* objects.c */
 void declare_object(Lower *L, const Op *op);

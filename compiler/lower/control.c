@@ -1,6 +1,7 @@
 /* control.c - regions, loops, conditions, roles; dispatch of every op to its lowering. */
 #include <llvm-c/DebugInfo.h>
 
+#include "compiler/liveness.h"
 #include "compiler/lower/context.h"
 
 #include <stdio.h>
@@ -140,7 +141,7 @@ static const Op *lower_roles(Lower *L, const Op *first)
 			L->value[op->result->id] = lower_scalar(L, op, NULL);
 	LLVMBasicBlockRef end = new_block(L, "roles.end");
 	bool done[64] = { false };
-	int launch = 65536 / ((int)attr_int(L->kernel, AT_THREADS, 128) * (int)attr_int(L->kernel, AT_OCCUPANCY, 1)) / 8 * 8;
+	int64_t launch = launch_registers(L->tir->machine, L->kernel);
 	for (int i = 0; i < n; i++) {
 		if (done[i])
 			continue;

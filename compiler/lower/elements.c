@@ -111,6 +111,14 @@ static void emit_scalar(Batch *x, const Op *op)
 			widen_pair(L, pair(x, op->args[0], k), op->args[0]->type.dtype, &e->s[2 * k]);
 		return;
 	}
+	if (x->n % 2 == 0 && op->code == OP_CAST && is_float8(d) && op->args[0]->type.dtype == DT_F32) {
+		for (int r = 0; r < x->n; r += 2) {
+			V pair = L->ops->narrow8(L, d, element(x, op->args[0], r), element(x, op->args[0], r + 1));
+			e->s[r] = LLVMBuildTrunc(L->b, pair, L->i8, "");
+			e->s[r + 1] = LLVMBuildTrunc(L->b, LLVMBuildLShr(L->b, pair, LLVMConstInt(L->i16, 8, 0), ""), L->i8, "");
+		}
+		return;
+	}
 	if (two && narrow && pair_op(op->code)) {
 		for (int k = 0; k < x->n / 2; k++) {
 			for (int i = 0; i < op->nargs; i++)

@@ -1,7 +1,6 @@
 /* product.c - matrix products: wgmma instruction sequences with their descriptors, and mma.sync. */
 #include "compiler/lower/context.h"
 #include "compiler/passes/pass.h"
-#include "runtime/cpu/cpu_abi.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,14 +18,13 @@ typedef struct SharedOperand {
 
 typedef struct Words { V w[4]; } Words;
 
-static unsigned kind_of(DType d)
+/* check_products lets no other through. */
+static const Product *kind_of(const Lower *L, const TileRef *a, const TileRef *b)
 {
-	switch (d) {
-	case DT_F16: return TILE_CPU_F16;
-	case DT_BF16: return TILE_CPU_BF16;
-	case DT_TF32: return TILE_CPU_TF32;
-	default: abort(); /* check_limits lets no other through */
-	}
+	const Product *k = machine_product(L->tir->machine, a->dtype, b->dtype);
+	if (!k)
+		abort();
+	return k;
 }
 
 /* Where the view begins in its panel, in bytes, as far as it is known. */
@@ -130,8 +128,9 @@ static void lower_wgmma(Lower *L, const Op *op)
 	int acc = (int)attr_int(op, AT_ACC, 0);
 	Storage *ds = storage_of(L, d.object);
 	ds->product = true;
-	int kstep = dtype_bits(a.dtype) == 16 ? 16 : 8, K = (int)a.shape[1], N = (int)d.shape[1];
-	int groups = L->team.warps / 4, slices = (int)d.shape[0] / (64 * groups), nstep = (int)wgmma_columns(N);
+	const Product *kind = kind_of(L, &a, &b);
+	int kstep = kind->k, K = (int)a.shape[1], N = (int)d.shape[1];
+	int groups = L->team.warps / 4, slices = (int)d.shape[0] / (64 * groups), nstep = (int)wgmma_columns(L->tir->machine, N);
 	SharedOperand sa = { 0 }, sb;
 	if (!shared_operand(L, op, &b, !b.trans, &sb) || (!rs && !shared_operand(L, op, &a, a.trans, &sa)))
 		return;
@@ -151,7 +150,7 @@ static void lower_wgmma(Lower *L, const Op *op)
 	for (int k = 0; k < steps; k++)
 		for (int s = 0; s < slices; s++)
 			for (int n = 0; n < N; n += nstep) {
-				Wgmma w = { .n = (unsigned)nstep, .kind = kind_of(a.dtype), .accumulate = k > 0 || acc != 0, .negate = acc < 0,
+				Wgmma w = { .n = (unsigned)nstep, .kind = kind, .accumulate = k > 0 || acc != 0, .negate = acc < 0,
 				            .a_mn = a.trans, .b_mn = !b.trans };
 				int reg = layout_find_reg(ds->layout, 64 * s, (int)column_start(&d) + n);
 				w.d = frag_register(L, ds, reg);
@@ -169,10 +168,13 @@ static void lower_wgmma(Lower *L, const Op *op)
 	L->ops->wgmma_commit(L);
 	int count = slices * N / 2;
 	V *tied = ARENA_ARRAY(L->arena, V, count);
+	T *types = ARENA_ARRAY(L->arena, T, count);
+	for (int i = 0; i < count; i++)
+		types[i] = type_of(L, d.dtype);
 	for (int s = 0, i = 0; s < slices; s++)
 		for (int r = 0; r < N / 2; r++)
 			tied[i++] = frag_register(L, ds, layout_find_reg(ds->layout, 64 * s, (int)column_start(&d)) + r);
-	L->ops->wgmma_wait(L, 0, count, tied, L->f32);
+	L->ops->wgmma_wait(L, 0, count, tied, types);
 }
 
 void lower_wgmma_wait(Lower *L, const Op *op)
@@ -181,13 +183,16 @@ void lower_wgmma_wait(Lower *L, const Op *op)
 	for (int i = 0; i < op->nargs; i++)
 		count += storage_of(L, tile_ref(op->args[i]).object)->layout->nregs;
 	V *tied = ARENA_ARRAY(L->arena, V, count + 1);
+	T *types = ARENA_ARRAY(L->arena, T, count + 1);
 	int n = 0;
 	for (int i = 0; i < op->nargs; i++) {
 		Storage *s = storage_of(L, tile_ref(op->args[i]).object);
-		for (int r = 0; r < s->layout->nregs; r++)
+		for (int r = 0; r < s->layout->nregs; r++) {
+			types[n] = type_of(L, s->object->result->type.dtype);
 			tied[n++] = frag_register(L, s, r);
+		}
 	}
-	L->ops->wgmma_wait(L, (int)attr_int(op, AT_N, 0), count, tied, L->f32);
+	L->ops->wgmma_wait(L, (int)attr_int(op, AT_N, 0), count, tied, types);
 }
 
 /* ---- mma.sync ---- */
@@ -259,7 +264,8 @@ static void lower_mma_sync(Lower *L, const Op *op)
 {
 	TileRef d = tile_ref(op->args[0]), a = tile_ref(op->args[1]), b = tile_ref(op->args[2]);
 	Storage *ds = storage_of(L, d.object);
-	int depth = dtype_bits(a.dtype) == 16 ? 16 : 8, steps = (int)a.shape[1] / depth, blocks = (int)d.shape[1] / 8;
+	const Product *kind = kind_of(L, &a, &b);
+	int depth = kind->k, steps = (int)a.shape[1] / depth, blocks = (int)d.shape[1] / 8;
 	int acc = (int)attr_int(op, AT_ACC, 0);
 	Words *all_b = ARENA_ARRAY(L->arena, Words, steps * blocks), *all_a = ARENA_ARRAY(L->arena, Words, steps);
 	for (int k = 0; k < steps; k++)
@@ -276,7 +282,7 @@ static void lower_mma_sync(Lower *L, const Op *op)
 				LLVMBuildStore(L->b, const_f32(L, 0), dp[i]);
 		}
 		for (int k = 0; k < steps; k++)
-			L->ops->mma_sync(L, dp, all_a[k].w, all_b[k * blocks + n].w, kind_of(a.dtype));
+			L->ops->mma_sync(L, dp, all_a[k].w, all_b[k * blocks + n].w, kind);
 	}
 }
 

@@ -1,6 +1,7 @@
 /* scalar.c - scalar operations and conversions; 16-bit floats also as packed pairs. */
 #include "compiler/index.h"
 #include "compiler/lower/context.h"
+#include "runtime/abi/float8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,8 @@ void widen_pair(Lower *L, V pair, DType from, V out[2])
 		out[i] = LLVMBuildFPExt(L->b, LLVMBuildExtractElement(L->b, pair, const_i32(L, i), ""), L->f32, "");
 }
 
+bool is_float8(DType d) { return dtype_is_float(d) && dtype_bits(d) == 8; }
+
 static V to_f32(Lower *L, V v, DType from)
 {
 	switch (from) {
@@ -62,6 +65,11 @@ static V to_f32(Lower *L, V v, DType from)
 		return LLVMBuildBitCast(L->b, LLVMBuildShl(L->b, w, const_i32(L, 16), ""), L->f32, "");
 	}
 	case DT_F16: return LLVMBuildFPExt(L->b, v, L->f32, "");
+	case DT_E4M3: case DT_E5M2: {
+		V out[2];
+		L->ops->widen8(L, from, LLVMBuildZExt(L->b, v, L->i16, ""), out);
+		return out[0];
+	}
 	case DT_I8: case DT_I16: case DT_I32: case DT_I64: return LLVMBuildSIToFP(L->b, v, L->f32, "");
 	case DT_BOOL: case DT_U8: case DT_U16: case DT_U32: case DT_U64: return LLVMBuildUIToFP(L->b, v, L->f32, "");
 	case DT_NONE: break;
@@ -94,6 +102,8 @@ static V from_f32(Lower *L, V v, DType to)
 		return LLVMBuildBitCast(L->b, LLVMBuildTrunc(L->b, bf16_bits(L, v), L->i16, ""), t, "");
 	if (to == DT_BF16 || to == DT_F16)
 		return LLVMBuildFPTrunc(L->b, v, t, "");
+	if (is_float8(to))
+		return LLVMBuildTrunc(L->b, L->ops->narrow8(L, to, v, const_f32(L, 0)), L->i8, "");
 	if (to == DT_BOOL)
 		return LLVMBuildFCmp(L->b, LLVMRealUNE, v, const_f32(L, 0), "");
 	if (dtype_is_float(to))
@@ -268,6 +278,8 @@ static V lower_const(Lower *L, const Op *op)
 	DType d = op->result->type.dtype;
 	T t = type_of(L, d);
 	const Attr *f = attr_get(op, AT_FVALUE);
+	if (is_float8(d))
+		return LLVMConstInt(t, float8_from(d == DT_E4M3 ? &float8_e4m3 : &float8_e5m2, (float)f->f), 0);
 	if (dtype_is_float(d))
 		return LLVMConstReal(t, f ? f->f : (double)attr_int(op, AT_VALUE, 0));
 	return LLVMConstInt(t, (uint64_t)attr_int(op, AT_VALUE, 0), 1);

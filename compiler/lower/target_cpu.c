@@ -108,6 +108,19 @@ static V cpu_to_tf32(Lower *L, V v)
 	return LLVMBuildBitCast(L->b, r, L->f32, "");
 }
 
+static V cpu_narrow8(Lower *L, DType to, V lo, V hi)
+{
+	return LLVMBuildTrunc(L->b, CALL(L, "tilecpu_narrow8", L->i32, const_i32(L, to), lo, hi), L->i16, "");
+}
+
+static void cpu_widen8(Lower *L, DType from, V pair, V out[2])
+{
+	for (int i = 0; i < 2; i++) {
+		V bits = LLVMBuildAnd(L->b, LLVMBuildLShr(L->b, LLVMBuildZExt(L->b, pair, L->i32, ""), const_i32(L, 8 * i), ""), const_i32(L, 0xff), "");
+		out[i] = CALL(L, "tilecpu_widen8", L->f32, const_i32(L, from), bits);
+	}
+}
+
 static V cpu_shift(Lower *L, LLVMOpcode how, V a, V n)
 {
 	T t = LLVMTypeOf(a);
@@ -222,23 +235,25 @@ static V desc(Lower *L, V lo, uint32_t hi)
 	return LLVMBuildOr(L->b, LLVMBuildZExt(L->b, lo, L->i64, ""), const_i64(L, (int64_t)((uint64_t)hi << 32)), "");
 }
 
+static V product_types(Lower *L, const Product *k) { return const_i32(L, TILE_CPU_PRODUCT(k->a, k->b)); }
+
 static void cpu_wgmma(Lower *L, const Wgmma *w)
 {
 	V a = w->a[0] ? words(L, 4, (V *)w->a) : LLVMConstNull(L->ptr);
 	V da = w->a[0] ? const_i64(L, 0) : desc(L, w->desc_a_lo, w->desc_a_hi);
 	int flags = w->accumulate | w->negate << 1 | w->a_mn << 2 | w->b_mn << 3;
-	CALL(L, "tilecpu_wgmma", NULL, w->d, const_i32(L, w->n), const_i32(L, w->kind), a, da, desc(L, w->desc_b_lo, w->desc_b_hi),
+	CALL(L, "tilecpu_wgmma", NULL, w->d, const_i32(L, w->n), product_types(L, w->kind), a, da, desc(L, w->desc_b_lo, w->desc_b_hi),
 	     const_i32(L, flags), line(L));
 }
 
 static void cpu_wgmma_fence(Lower *L) { call(L, "tilecpu_wgmma_fence", NULL, 1, (V[]){ self(L) }); }
 static void cpu_wgmma_commit(Lower *L) { call(L, "tilecpu_wgmma_commit", NULL, 1, (V[]){ self(L) }); }
 
-static void cpu_wgmma_wait(Lower *L, int n, int count, V *regs, T type)
+static void cpu_wgmma_wait(Lower *L, int n, int count, V *regs, T *types)
 {
 	(void)count;
 	(void)regs;
-	(void)type;
+	(void)types;
 	CALL(L, "tilecpu_wgmma_wait", NULL, const_i32(L, n), line(L));
 }
 
@@ -259,14 +274,14 @@ static void cpu_stmatrix(Lower *L, V address, int count, bool trans, V *in)
 
 static V cpu_movmatrix(Lower *L, V in) { return CALL(L, "tilecpu_movmatrix", L->i32, in, line(L)); }
 
-static void cpu_mma_sync(Lower *L, V d[4], V *a, V *b, unsigned kind)
+static void cpu_mma_sync(Lower *L, V d[4], V *a, V *b, const Product *kind)
 {
 	V acc = entry_alloca(L, LLVMArrayType2(L->f32, 4), "d");
 	for (int i = 0; i < 4; i++) {
 		V at = const_i32(L, i);
 		LLVMBuildStore(L->b, LLVMBuildLoad2(L->b, L->f32, d[i], ""), LLVMBuildGEP2(L->b, L->f32, acc, &at, 1, ""));
 	}
-	CALL(L, "tilecpu_mma_sync", NULL, acc, words(L, 4, a), words(L, 2, b), const_i32(L, kind), line(L));
+	CALL(L, "tilecpu_mma_sync", NULL, acc, words(L, 4, a), words(L, 2, b), product_types(L, kind), line(L));
 	for (int i = 0; i < 4; i++) {
 		V at = const_i32(L, i);
 		LLVMBuildStore(L->b, LLVMBuildLoad2(L->b, L->f32, LLVMBuildGEP2(L->b, L->f32, acc, &at, 1, ""), ""), d[i]);
@@ -339,7 +354,7 @@ static const char *cpu_processor(const Tir *t)
 const TargetOps target_cpu = {
 	.triple = "x86_64-unknown-linux-gnu", .features = "", .processor = cpu_processor,
 	.cpu = true, .thread = cpu_thread, .block_idx = cpu_block_idx, .grid_dim = cpu_grid_dim, .cluster_rank = cpu_cluster_rank,
-	.uniform = cpu_uniform, .math = cpu_math, .div_f32 = cpu_div, .to_integer = cpu_to_integer, .to_tf32 = cpu_to_tf32, .shift = cpu_shift, .enter_role = cpu_enter_role, .setmaxnreg = cpu_setmaxnreg,
+	.uniform = cpu_uniform, .math = cpu_math, .div_f32 = cpu_div, .to_integer = cpu_to_integer, .to_tf32 = cpu_to_tf32, .narrow8 = cpu_narrow8, .widen8 = cpu_widen8, .shift = cpu_shift, .enter_role = cpu_enter_role, .setmaxnreg = cpu_setmaxnreg,
 	.shared_access = cpu_shared_access, .mbar_init = cpu_mbar_init, .mbar_init_done = cpu_nothing, .mbar_arrive = cpu_mbar_arrive, .mbar_arrive_at = cpu_mbar_arrive_at,
 	.mbar_expect = cpu_mbar_expect, .mbar_wait = cpu_mbar_wait, .tma_load = cpu_tma_load, .tma_store = cpu_tma_store,
 	.bulk_load = cpu_bulk_load, .bulk_store = cpu_bulk_store, .bulk_commit = cpu_bulk_commit, .bulk_wait = cpu_bulk_wait,

@@ -87,6 +87,20 @@ static V nv_to_tf32(Lower *L, V v)
 	return LLVMBuildBitCast(L->b, intrinsic(L, "llvm.nvvm.f2tf32.rn", NULL, 0, &v, 1), L->f32, "");
 }
 
+static bool is_e4m3(DType d) { return d == DT_E4M3; }
+
+static V nv_narrow8(Lower *L, DType to, V lo, V hi)
+{
+	return intrinsic(L, is_e4m3(to) ? "llvm.nvvm.ff.to.e4m3x2.rn" : "llvm.nvvm.ff.to.e5m2x2.rn", NULL, 0, (V[]){ hi, lo }, 2);
+}
+
+static void nv_widen8(Lower *L, DType from, V pair, V out[2])
+{
+	V halves = intrinsic(L, is_e4m3(from) ? "llvm.nvvm.e4m3x2.to.f16x2.rn" : "llvm.nvvm.e5m2x2.to.f16x2.rn", NULL, 0, &pair, 1);
+	for (int i = 0; i < 2; i++)
+		out[i] = LLVMBuildFPExt(L->b, LLVMBuildExtractElement(L->b, halves, const_i32(L, i), ""), L->f32, "");
+}
+
 /* PTX's shifts clamp the count, LLVM's do not. */
 static V nv_shift(Lower *L, LLVMOpcode how, V a, V n)
 {
@@ -255,29 +269,32 @@ static V descriptor(Lower *L, V lo, uint32_t hi)
 	return LLVMBuildOr(L->b, LLVMBuildZExt(L->b, lo, L->i64, ""), const_i64(L, (int64_t)((uint64_t)hi << 32)), "");
 }
 
-static V register_at(Lower *L, V first, int i)
+static V register_at(Lower *L, T type, V first, int i)
 {
 	V at = const_i32(L, i);
-	return LLVMBuildGEP2(L->b, L->f32, first, &at, 1, "");
+	return LLVMBuildGEP2(L->b, type, first, &at, 1, "");
 }
+
+static bool of_integers(const Product *k) { return dtype_is_int(k->d); }
 
 /* "=f" outputs, then inputs tied to them when the accumulator is read: LLVM keeps them in place. */
 static void nv_wgmma(Lower *L, const Wgmma *w)
 {
-	static const char *const kinds[] = { "bf16", "f16", "tf32" };
 	unsigned nd = w->n / 2, n = 0;
+	T type = type_of(L, w->kind->d);
+	char sum = of_integers(w->kind) ? 'r' : 'f';
 	char *text = arena_alloc(L->arena, 2048, 1), *cons = arena_alloc(L->arena, 2048, 1);
-	int t = sprintf(text, "wgmma.mma_async.sync.aligned.m64n%uk%d.f32.%s.%s ", w->n, w->kind == 2 ? 8 : 16, kinds[w->kind], kinds[w->kind]);
+	int t = sprintf(text, "wgmma.mma_async.sync.aligned.m64n%uk%d.%s.%s ", w->n, w->kind->k, of_integers(w->kind) ? "s32" : "f32", w->kind->types);
 	int c = 0;
 	V args[140];
 	T elems[128];
 	t += put_list(text + t, 0, (int)nd);
 	for (unsigned i = 0; i < nd; i++) {
-		elems[i] = L->f32;
-		c += sprintf(cons + c, "%s=f", i ? "," : "");
+		elems[i] = type;
+		c += sprintf(cons + c, "%s=%c", i ? "," : "", sum);
 	}
 	for (unsigned i = 0; w->accumulate && i < nd; i++) {
-		args[n++] = LLVMBuildLoad2(L->b, L->f32, register_at(L, w->d, (int)i), "");
+		args[n++] = LLVMBuildLoad2(L->b, type, register_at(L, type, w->d, (int)i), "");
 		c += sprintf(cons + c, ",%u", i);
 	}
 	int next = (int)(nd + n);
@@ -293,24 +310,26 @@ static void nv_wgmma(Lower *L, const Wgmma *w)
 		args[n++] = descriptor(L, w->desc_a_lo, w->desc_a_hi);
 		c += sprintf(cons + c, ",l");
 	}
-	t += sprintf(text + t, ", $%d, %d, %d, 1", next, w->accumulate, w->negate ? -1 : 1);
+	t += sprintf(text + t, ", $%d, %d", next, w->accumulate);
+	if (!of_integers(w->kind))
+		t += sprintf(text + t, ", %d, 1", w->negate ? -1 : 1);
 	args[n++] = descriptor(L, w->desc_b_lo, w->desc_b_hi);
-	if (w->kind != 2 && !w->a[0])
+	if (w->kind->both_majors && !w->a[0])
 		t += sprintf(text + t, ", %d", w->a_mn);
-	if (w->kind != 2)
+	if (w->kind->both_majors)
 		t += sprintf(text + t, ", %d", w->b_mn);
 	sprintf(text + t, ";");
 	sprintf(cons + c, ",l,~{memory}");
 	V r = ptx(L, text, cons, LLVMStructTypeInContext(L->cx, elems, nd, 0), args, n);
 	for (unsigned i = 0; i < nd; i++)
-		LLVMBuildStore(L->b, LLVMBuildExtractValue(L->b, r, i, ""), register_at(L, w->d, (int)i));
+		LLVMBuildStore(L->b, LLVMBuildExtractValue(L->b, r, i, ""), register_at(L, type, w->d, (int)i));
 }
 
 static void nv_wgmma_fence(Lower *L) { ptx(L, "wgmma.fence.sync.aligned;", "~{memory}", NULL, NULL, 0); }
 static void nv_wgmma_commit(Lower *L) { ptx(L, "wgmma.commit_group.sync.aligned;", "~{memory}", NULL, NULL, 0); }
 
 /* Ties the finished accumulators to the wait, so that no reader can move above it. */
-static void nv_wgmma_wait(Lower *L, int n, int count, V *regs, T type)
+static void nv_wgmma_wait(Lower *L, int n, int count, V *regs, T *types)
 {
 	const char *text = arena_printf(L->arena, "wgmma.wait_group.sync.aligned %d;", n);
 	if (count == 0) {
@@ -323,14 +342,14 @@ static void nv_wgmma_wait(Lower *L, int n, int count, V *regs, T type)
 		V args[128];
 		T elems[128];
 		for (int i = 0; i < k; i++) {
-			c += sprintf(cons + c, "%s=f", i ? "," : "");
-			elems[i] = type;
-			args[i] = LLVMBuildLoad2(L->b, type, regs[first + i], "");
+			elems[i] = types[first + i];
+			c += sprintf(cons + c, "%s=%c", i ? "," : "", elems[i] == L->f32 ? 'f' : 'r');
+			args[i] = LLVMBuildLoad2(L->b, elems[i], regs[first + i], "");
 		}
 		for (int i = 0; i < k; i++)
 			c += sprintf(cons + c, ",%d", i);
 		sprintf(cons + c, ",~{memory}");
-		V r = ptx(L, first == 0 ? text : "", cons, k == 1 ? type : LLVMStructTypeInContext(L->cx, elems, (unsigned)k, 0), args, (unsigned)k);
+		V r = ptx(L, first == 0 ? text : "", cons, k == 1 ? elems[0] : LLVMStructTypeInContext(L->cx, elems, (unsigned)k, 0), args, (unsigned)k);
 		for (int i = 0; i < k; i++)
 			LLVMBuildStore(L->b, k == 1 ? r : LLVMBuildExtractValue(L->b, r, (unsigned)i, ""), regs[first + i]);
 	}
@@ -376,11 +395,10 @@ static void nv_stmatrix(Lower *L, V address, int count, bool trans, V *in)
 
 static V nv_movmatrix(Lower *L, V in) { return ptx(L, "movmatrix.sync.aligned.m8n8.trans.b16 $0, $1;", "=r,r", L->i32, &in, 1); }
 
-static void nv_mma_sync(Lower *L, V d[4], V *a, V *b, unsigned kind)
+static void nv_mma_sync(Lower *L, V d[4], V *a, V *b, const Product *kind)
 {
-	const char *type = kind == TILE_CPU_TF32 ? "tf32" : kind == TILE_CPU_F16 ? "f16" : "bf16";
-	const char *text = arena_printf(L->arena, "mma.sync.aligned.m16n8k%d.row.col.f32.%s.%s.f32 {$0,$1,$2,$3}, {$8,$9,$10,$11}, {$12,$13}, {$4,$5,$6,$7};",
-	                                kind == TILE_CPU_TF32 ? 8 : 16, type, type);
+	const char *text = arena_printf(L->arena, "mma.sync.aligned.m16n8k%d.row.col.f32.%s.f32 {$0,$1,$2,$3}, {$8,$9,$10,$11}, {$12,$13}, {$4,$5,$6,$7};",
+	                                kind->k, kind->types);
 	V args[10];
 	T elems[4] = { L->f32, L->f32, L->f32, L->f32 };
 	for (int i = 0; i < 4; i++) {
@@ -476,7 +494,7 @@ static const char *nv_processor(const Tir *t)
 const TargetOps target_nvptx = {
 	.triple = "nvptx64-nvidia-cuda", .features = "+ptx87", .processor = nv_processor,
 	.thread = nv_thread, .block_idx = nv_block_idx, .grid_dim = nv_grid_dim, .cluster_rank = nv_cluster_rank, .uniform = nv_uniform,
-	.math = nv_math, .div_f32 = nv_div, .to_integer = nv_to_integer, .to_tf32 = nv_to_tf32, .shift = nv_shift, .enter_role = nv_enter_role, .setmaxnreg = nv_setmaxnreg, 
+	.math = nv_math, .div_f32 = nv_div, .to_integer = nv_to_integer, .to_tf32 = nv_to_tf32, .narrow8 = nv_narrow8, .widen8 = nv_widen8, .shift = nv_shift, .enter_role = nv_enter_role, .setmaxnreg = nv_setmaxnreg, 
 	.mbar_init = nv_mbar_init, .mbar_init_done = nv_mbar_init_done, .mbar_arrive = nv_mbar_arrive, .mbar_arrive_at = nv_mbar_arrive_at, .mbar_expect = nv_mbar_expect,
 	.mbar_wait = nv_mbar_wait, .tma_load = nv_tma_load, .tma_store = nv_tma_store, .bulk_load = nv_bulk_load, .bulk_store = nv_bulk_store,
 	.bulk_commit = nv_bulk_commit, .bulk_wait = nv_bulk_wait, .cp_async = nv_cp_async, .cp_async_commit = nv_cp_async_commit,

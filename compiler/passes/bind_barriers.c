@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HARDWARE_BARRIERS = 16, MAX_ROLES = 64, NAME_SIZE = 96 };
+enum { MAX_ROLES = 64, NAME_SIZE = 96 };
 
 typedef struct Binder {
 	Tir *t;
@@ -224,9 +224,10 @@ static void bind_barrier(Binder *b, Op *bar)
 
 static void check_ids(Binder *b)
 {
-	if (b->next_id <= HARDWARE_BARRIERS)
+	if (b->next_id <= b->t->machine->named_barriers)
 		return;
-	tir_error(b->t, b->kernel, E_BARRIER, "the kernel needs %d hardware barriers, a CTA has %d", b->next_id, HARDWARE_BARRIERS);
+	tir_error(b->t, b->kernel, E_BARRIER, "the kernel needs %d hardware barriers, a CTA has %d", b->next_id,
+		b->t->machine->named_barriers);
 	diag_note(b->t->diags, b->kernel->loc, "%s", b->table);
 	b->ok = false;
 }

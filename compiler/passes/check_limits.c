@@ -5,16 +5,13 @@
 
 #include <string.h>
 
-enum {
-	MAX_THREADS = 1024, MAX_WARPS = MAX_THREADS / 32, 
-	MAX_PARAMETERS = 1024 /* of the runtime: runtime/src/meta.c */
-};
+enum { MAX_PARAMETERS = 1024 /* of the runtime: runtime/src/meta.c */ };
 
 typedef struct Checker {
 	Tir *t;
 	Op *kernel;
 	int warps;
-	Op *owner[MAX_WARPS]; /* the role of each warp, or NULL */
+	Op **owner; /* the role of each warp, or NULL */
 	bool ok;
 } Checker;
 
@@ -33,10 +30,12 @@ static const char *role_name(const Op *role)
 
 static void check_threads(Checker *c)
 {
+	const Machine *m = c->t->machine;
 	int64_t threads = attr_int(c->kernel, AT_THREADS, 0);
-	if (threads % 32 != 0 || threads < 32 || threads > MAX_THREADS)
-		diag_error(diags(c), c->kernel->loc, E_THREADS, "threads (%lld) is not a multiple of 32 up to %d", (long long)threads, MAX_THREADS);
-	c->warps = (int)(threads / 32);
+	if (threads % m->warp != 0 || threads < m->warp || threads > m->threads)
+		diag_error(diags(c), c->kernel->loc, E_THREADS, "threads (%lld) is not a multiple of %d up to %d", (long long)threads, m->warp, m->threads);
+	c->warps = (int)(threads / m->warp);
+	c->owner = ARENA_ARRAY(c->t->arena, Op *, c->warps + 1);
 }
 
 static void claim_warp(Checker *c, Op *role, int warp)
@@ -60,7 +59,7 @@ static bool check_role(Op *op, void *user)
 		diag_error(diags(c), op->loc, E_ROLE, "role `%s` has warps %d to %d, the CTA has %d warps", role_name(op), first, end - 1, c->warps);
 		end = c->warps;
 	}
-	for (int w = first; w < end && w < MAX_WARPS && c->ok; w++)
+	for (int w = first; w < end && c->ok; w++)
 		claim_warp(c, op, w);
 	return false;
 }
@@ -83,8 +82,10 @@ static bool check_setmaxnreg(Op *op, void *user)
 	if (op->code != OP_ROLE)
 		return op->code != OP_PARALLEL;
 	const Attr *a = attr_get(op, AT_SETMAXNREG);
-	if (a && (a->i % 8 != 0 || a->i < 24 || a->i > 240))
-		diag_error(diags(c), op->loc, E_SETMAXNREG, "setmaxnreg(%lld) is not a multiple of 8 from 24 to 240", (long long)a->i);
+	const Machine *m = c->t->machine;
+	if (a && (a->i % m->register_step != 0 || a->i < m->least_setmaxnreg || a->i > m->most_setmaxnreg))
+		diag_error(diags(c), op->loc, E_SETMAXNREG, "setmaxnreg(%lld) is not a multiple of %d from %d to %d", (long long)a->i, m->register_step,
+			m->least_setmaxnreg, m->most_setmaxnreg);
 	return false;
 }
 
@@ -110,7 +111,7 @@ static const Op *group_role(Checker *c, int group)
 /* What warps `part`, `part` + 4 .. ask for: they share a quarter of the SM.  Raising one beyond what others gave back never returns. */
 static void check_quarter(Checker *c, int part, const char *which)
 {
-	int64_t sum = 0, start = launch_registers(c->kernel), limit = 0;
+	int64_t sum = 0, start = launch_registers(c->t->machine, c->kernel), limit = 0;
 	const char *terms = "";
 	const Op *last = NULL;
 	for (int w = part; w < c->warps; w += 4) {
@@ -141,7 +142,7 @@ static void check_register_sum(Checker *c)
 static void check_pressure(Checker *c, const Op *team)
 {
 	Pressure p = fragment_pressure(c->t, team);
-	int64_t limit = team_registers(team);
+	int64_t limit = team_registers(c->t->machine, team);
 	if (p.registers <= limit)
 		return;
 	bool role = team->code == OP_ROLE;
@@ -153,8 +154,6 @@ static void check_pressure(Checker *c, const Op *team)
 }
 
 /* ptxas takes no wgmma without room for its accumulator and what it adds to it. */
-enum { WGMMA_REGISTERS = 26, WGMMA_A_REGISTERS = 4 };
-
 static bool check_wgmma_registers(Op *op, void *user)
 {
 	Checker *c = user;
@@ -162,8 +161,8 @@ static bool check_wgmma_registers(Op *op, void *user)
 		return op->code != OP_PARALLEL;
 	const Op *team = tir_team(op);
 	TileRef d = tile_ref(op->args[0]), a = tile_ref(op->args[1]);
-	int64_t have = team_registers(team), n = wgmma_columns(d.shape[1]);
-	int64_t need = n / 2 + WGMMA_REGISTERS + (a.space == TY_FRAG ? WGMMA_A_REGISTERS : 0);
+	int64_t have = team_registers(c->t->machine, team), n = wgmma_columns(c->t->machine, d.shape[1]);
+	int64_t need = n / 2 + c->t->machine->wgmma_registers + (a.space == TY_FRAG ? c->t->machine->wgmma_a_registers : 0);
 	if (need <= have)
 		return false;
 	diag_error(diags(c), op->loc, E_REGISTERS, "a product of %lld columns takes %lld registers a thread, %s `%s` has %lld", (long long)d.shape[1],

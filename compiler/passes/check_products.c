@@ -11,11 +11,11 @@ typedef struct Checker {
 	bool ok;
 } Checker;
 
-typedef struct Product {
+typedef struct Shape {
 	TileRef d, a, b;
 	int64_t m, n, k;
-	DType dtype;
-} Product;
+	const Product *kind; /* NULL: the machine has none of these types */
+} Shape;
 
 __attribute__((format(printf, 4, 5)))
 static void product_error(Checker *c, const Op *op, DiagCode code, const char *fmt, ...)
@@ -37,35 +37,60 @@ static void product_help(Checker *c, const char *fmt, ...)
 	va_end(ap);
 }
 
-static void check_types(Checker *c, const Op *op, const Product *p, DiagCode code)
+static bool has_kind(const Product *k, bool wgmma) { return wgmma ? k->wgmma : k->mma_sync; }
+
+/* "bf16 @ bf16, ... into f32; i8 @ i8, ... into i32": what there is. */
+static const char *kinds_text(Checker *c, bool wgmma)
 {
-	bool known = p->dtype == DT_BF16 || p->dtype == DT_F16 || p->dtype == DT_TF32;
-	int64_t step = p->dtype == DT_TF32 ? 8 : 16;
-	if (p->a.dtype != p->b.dtype || !known || p->d.dtype != DT_F32)
-		product_error(c, op, code, "%s @ %s into %s: the operands are both bf16, f16 or tf32, the result f32", dtype_name(p->a.dtype),
-			dtype_name(p->b.dtype), dtype_name(p->d.dtype));
-	else if (p->k % step != 0)
-		product_error(c, op, code, "K is %lld, not a multiple of %lld as %s needs", (long long)p->k, (long long)step, dtype_name(p->dtype));
-	if (p->n % 8 != 0)
-		product_error(c, op, code, "N is %lld, not a multiple of 8", (long long)p->n);
+	const Machine *m = c->t->machine;
+	const char *text = "";
+	for (int i = 0; i < m->nproducts; i++) {
+		const Product *k = &m->products[i], *next = i + 1 < m->nproducts && has_kind(k + 1, wgmma) ? k + 1 : NULL;
+		if (!has_kind(k, wgmma))
+			continue;
+		text = arena_printf(c->t->arena, "%s%s @ %s", text, dtype_name(k->a), dtype_name(k->b));
+		bool last = !next || next->d != k->d;
+		text = arena_printf(c->t->arena, "%s%s%s%s", text, last ? " into " : "", last ? dtype_name(k->d) : "", !next ? "" : last ? "; " : ", ");
+	}
+	return text;
 }
 
-static void check_wgmma_operands(Checker *c, const Op *op, const Product *p)
+static void check_types(Checker *c, const Op *op, const Shape *p, DiagCode code)
 {
+	bool wgmma = code == E_WGMMA_SHAPE;
+	const Product *k = p->kind;
+	if (!k || !has_kind(k, wgmma) || p->d.dtype != k->d) {
+		product_error(c, op, code, "there is no product %s @ %s into %s", dtype_name(p->a.dtype), dtype_name(p->b.dtype), dtype_name(p->d.dtype));
+		product_help(c, "products of %s: %s", wgmma ? "warpgroups" : "a warp", kinds_text(c, wgmma));
+		return;
+	}
+	if (p->k % k->k != 0)
+		product_error(c, op, code, "K is %lld, not a multiple of %d as %s needs", (long long)p->k, k->k, dtype_name(k->a));
+	if (p->n % 8 != 0)
+		product_error(c, op, code, "N is %lld, not a multiple of 8", (long long)p->n);
+	else if (k->few_columns && p->n % 16 != 0 && p->n != 8 && p->n != 24)
+		product_error(c, op, code, "N is %lld; as %s needs it is 8, 24 or a multiple of 16", (long long)p->n, dtype_name(k->a));
+	if (!k->negates && attr_int(op, AT_ACC, 0) < 0)
+		product_error(c, op, code, "a product of %s cannot be subtracted", dtype_name(k->a));
+}
+
+static void check_wgmma_operands(Checker *c, const Op *op, const Shape *p)
+{
+	const Product *k = p->kind;
+	const char *type = dtype_name(p->a.dtype);
 	if (p->b.space != TY_SHARED)
 		product_error(c, op, E_WGMMA_SHAPE, "the right operand `%s` is not in shared memory", object_name(p->b.object));
 	if (p->a.space == TY_FRAG && p->a.trans)
 		product_error(c, op, E_WGMMA_SHAPE, "the left operand `%s` is transposed but in registers", object_name(p->a.object));
-	if (p->a.space == TY_FRAG && dtype_bits(p->a.dtype) != 16)
-		product_error(c, op, E_WGMMA_SHAPE, "the left operand `%s` in registers is %s, not of 16 bits", object_name(p->a.object),
-			dtype_name(p->a.dtype));
-	if (p->dtype == DT_TF32 && p->b.space == TY_SHARED && !p->b.trans)
-		product_error(c, op, E_WGMMA_SHAPE, "tf32 needs the right operand stored [N][K] and `.T`");
-	if (p->dtype == DT_TF32 && p->a.trans)
-		product_error(c, op, E_WGMMA_SHAPE, "tf32 needs the left operand stored [M][K]");
+	if (p->a.space == TY_FRAG && !(k && k->a_in_registers))
+		product_error(c, op, E_WGMMA_SHAPE, "the left operand `%s` in registers is %s, not of 16 bits", object_name(p->a.object), type);
+	if (k && !k->both_majors && p->b.space == TY_SHARED && !p->b.trans)
+		product_error(c, op, E_WGMMA_SHAPE, "%s needs the right operand stored [N][K] and `.T`", type);
+	if (k && !k->both_majors && p->a.trans)
+		product_error(c, op, E_WGMMA_SHAPE, "%s needs the left operand stored [M][K]", type);
 }
 
-static void check_wgmma(Checker *c, const Op *op, const Product *p)
+static void check_wgmma(Checker *c, const Op *op, const Shape *p)
 {
 	const Op *team = tir_team(op);
 	int warps = team_warps(team);
@@ -79,7 +104,7 @@ static void check_wgmma(Checker *c, const Op *op, const Product *p)
 	check_wgmma_operands(c, op, p);
 }
 
-static void check_mma_sync(Checker *c, const Op *op, const Product *p)
+static void check_mma_sync(Checker *c, const Op *op, const Shape *p)
 {
 	if (p->m != 16)
 		product_error(c, op, E_MMA_SHAPE, "M is %lld; a warp's product has 16 rows", (long long)p->m);
@@ -157,11 +182,11 @@ static void check_shared_operand(Checker *c, const Op *op, const TileRef *r, int
 
 static void check_product(Checker *c, const Op *op)
 {
-	Product p = { .d = tile_ref(op->args[0]), .a = tile_ref(op->args[1]), .b = tile_ref(op->args[2]) };
+	Shape p = { .d = tile_ref(op->args[0]), .a = tile_ref(op->args[1]), .b = tile_ref(op->args[2]) };
 	p.m = p.d.shape[0];
 	p.n = p.d.shape[1];
 	p.k = p.a.shape[1];
-	p.dtype = p.a.dtype;
+	p.kind = machine_product(c->t->machine, p.a.dtype, p.b.dtype);
 	const TileRef *operands[] = { &p.d, &p.a, &p.b };
 	for (int i = 0; i < 3; i++)
 		check_part(c, op, operands[i]);

@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-enum { BOX_EXTENT = 256, BOX_RANK = 5, SHARED_ALIGN = 128, UNIT = 16 };
-
 typedef struct Checker {
 	Tir *t;
 	bool ok;
@@ -165,14 +163,14 @@ static void check_box(Checker *c, const Op *op, const TileRef *g, const TileRef 
 	if (bytes % 16 != 0)
 		diag_error(diags(c), op->loc, E_TMA, "the inner rows of `%s` are %lld bytes; TMA needs a multiple of 16", name, (long long)bytes);
 	bool panels = panel && bytes > panel;
-	if (rank + panels > BOX_RANK)
-		diag_error(diags(c), op->loc, E_TMA, "`%s` has %d dimensions; TMA takes %d%s", name, rank, BOX_RANK - panels,
+	if (rank + panels > c->t->machine->box_rank)
+		diag_error(diags(c), op->loc, E_TMA, "`%s` has %d dimensions; TMA takes %d%s", name, rank, c->t->machine->box_rank - panels,
 			panels ? " when the tile has several panels" : "");
 	for (int i = 0; i < rank; i++) {
 		int64_t extent = i == inner && panels ? panel / dtype_bytes(g->dtype) : box[i];
-		if (extent > BOX_EXTENT)
+		if (extent > c->t->machine->box_extent)
 			diag_error(diags(c), op->loc, E_TMA, "the box takes %lld of dimension %d of `%s`; TMA takes at most %d", (long long)extent, i, name,
-				BOX_EXTENT);
+				c->t->machine->box_extent);
 	}
 }
 
@@ -180,9 +178,9 @@ static void check_box(Checker *c, const Op *op, const TileRef *g, const TileRef 
 static void check_column(Checker *c, const Op *op, const TileRef *g)
 {
 	int64_t past, bytes = dtype_bytes(g->dtype);
-	if (product_residue(g->start[g->object_rank - 1], bytes, UNIT, &past) && past)
+	if (product_residue(g->start[g->object_rank - 1], bytes, c->t->machine->transfer_unit, &past) && past)
 		diag_error(diags(c), op->loc, E_TMA, "the box begins %lld bytes past a multiple of %d in the rows of `%s`; TMA needs a multiple",
-			(long long)past, UNIT, object_name(g->object));
+			(long long)past, c->t->machine->transfer_unit, object_name(g->object));
 }
 
 /* A limit takes a dimension of the map and counts whole steps of one that is not the innermost. */
@@ -194,8 +192,8 @@ static void check_limit(Checker *c, const Op *op, const TileRef *g)
 	else if (d == inner) {
 		diag_error(diags(c), op->loc, E_TMA, "the limit is on the innermost dimension of `%s`; TMA ends a box between rows", object_name(g->object));
 		diag_help(c->t->diags, op->code == OP_TMA_LOAD ? "cp_async and copy have limits on elements" : "copy has limits on elements");
-	} else if (g->object_rank >= BOX_RANK)
-		diag_error(diags(c), op->loc, E_TMA, "`%s` has %d dimensions; TMA takes %d with a limit", object_name(g->object), g->object_rank, BOX_RANK - 1);
+	} else if (g->object_rank >= c->t->machine->box_rank)
+		diag_error(diags(c), op->loc, E_TMA, "`%s` has %d dimensions; TMA takes %d with a limit", object_name(g->object), g->object_rank, c->t->machine->box_rank - 1);
 }
 
 /* ---- the box in shared memory ---- */
@@ -246,7 +244,7 @@ static void check_shared(Checker *c, const Op *op, const TileRef *s)
 	if (panel && row > panel ? !one_plane(s) : !dense(s))
 		not_dense(c, op, s);
 	else
-		check_first_byte(c, op, s, SHARED_ALIGN, E_TMA, "TMA");
+		check_first_byte(c, op, s, c->t->machine->transfer_align, E_TMA, "TMA");
 }
 
 /* ---- TMA ---- */
@@ -325,7 +323,7 @@ static void check_bulk(Checker *c, const Op *op)
 	else if (to % 16 != 0)
 		diag_error(diags(c), op->loc, E_BULK, "%lld bytes are not a multiple of 16", (long long)to);
 	else
-		check_first_byte(c, op, &s, UNIT, E_BULK, "a bulk copy");
+		check_first_byte(c, op, &s, c->t->machine->transfer_unit, E_BULK, "a bulk copy");
 }
 
 /* ---- the kernel ---- */

@@ -124,9 +124,14 @@ bool mma_is_wgmma(const Op *mma)
 	return !tile_ref(mma->args[0]).warp_scope;
 }
 
-int64_t wgmma_columns(int64_t n)
+int64_t wgmma_columns(const Machine *m, int64_t n)
 {
-	return n <= 256 ? n : n % 256 == 0 ? 256 : n % 128 == 0 ? 128 : n % 64 == 0 ? 64 : 8;
+	if (n <= m->wgmma_columns)
+		return n;
+	for (int64_t most = m->wgmma_columns; most >= 64; most /= 2)
+		if (n % most == 0)
+			return most;
+	return 8;
 }
 
 int64_t tile_bytes(const TileRef *r)

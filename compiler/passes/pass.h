@@ -49,7 +49,7 @@ void each_id(const Region *r, void (*visit)(unsigned id, void *user), void *user
  * not of one warp counts. */
 bool mma_is_wgmma(const Op *mma);
 /* Columns of one wgmma instruction of a product of n. */
-int64_t wgmma_columns(int64_t n);
+int64_t wgmma_columns(const Machine *m, int64_t n);
 int64_t tile_bytes(const TileRef *r); /* -1 with a run-time extent */
 int64_t swizzle_bytes(const Op *shared); /* 0: linear */
 /* The tile whose storage a shared tile is in: itself unless declared `at`. */

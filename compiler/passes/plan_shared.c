@@ -8,12 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	MAX_OBJECTS = 512,
-	CTA_SHARED = 232448,      /* most for one CTA: 227 KiB */
-	SM_SHARED = 233472,       /* of an SM: 228 KiB */
-	CTA_RESERVED = 1024       /* the system's, per CTA */
-};
+enum { MAX_OBJECTS = 512 };
 
 typedef struct Planner {
 	Tir *t;
@@ -32,12 +27,8 @@ static int64_t round_up(int64_t n, int64_t to)
 /* Swizzle patterns repeat over eight rows; their phase is taken from the address. */
 static int64_t alignment(const Op *tile)
 {
-	const char *layout = attr_text(tile, AT_LAYOUT, "linear");
-	if (strcmp(layout, "swizzle128") == 0)
-		return 1024;
-	if (strcmp(layout, "swizzle64") == 0)
-		return 512;
-	return strcmp(layout, "swizzle32") == 0 ? 256 : 128;
+	int64_t width = swizzle_bytes(tile);
+	return width ? 8 * width : 128;
 }
 
 static int64_t stages(const Op *tile)
@@ -197,9 +188,10 @@ static void check_total(Planner *p)
 	int64_t ctas = attr_int(p->kernel, AT_OCCUPANCY, 1);
 	if (ctas < 1)
 		ctas = 1;
-	int64_t limit = SM_SHARED / ctas - CTA_RESERVED;
-	if (limit > CTA_SHARED)
-		limit = CTA_SHARED;
+	const Machine *m = p->t->machine;
+	int64_t limit = m->sm_shared / ctas - m->cta_reserved;
+	if (limit > m->cta_shared)
+		limit = m->cta_shared;
 	attr_set_int(p->t, p->kernel, AT_SMEM, p->top);
 	if (p->top <= limit)
 		return;

@@ -87,6 +87,7 @@ Tir *tir_new(Arena *a, Diags *d)
 	Tir *t = ARENA_NEW(a, Tir);
 	t->arena = a;
 	t->diags = d;
+	t->machine = &machine_sm90a;
 	return t;
 }
 

@@ -25,7 +25,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "dsl/dtype.h"
+#include "compiler/machine/machine.h"
 #include "dsl/support/diag.h"
 
 typedef enum ResultKind { RES_NONE, RES_SCALAR, RES_OBJECT, RES_VIEW, RES_MAYBE } ResultKind;
@@ -141,6 +141,7 @@ struct Op {
 typedef struct Tir {
 	Arena *arena;
 	Diags *diags;
+	const Machine *machine; /* that it is a program of */
 	Op *first, *last; /* kernels */
 	unsigned next_id;
 	const Site *site; /* of the ops that are made now */

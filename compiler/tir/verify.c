@@ -274,10 +274,13 @@ static bool operands_like_result(Verifier *v, const Op *op)
 	return true;
 }
 
+/* 8-bit floats are stored and converted; in TIR nothing is computed in them. */
+static bool stored_byte(DType d) { return dtype_is_float(d) && dtype_bits(d) == 8; }
+
 static void check_numeric(Verifier *v, const Op *op, bool ints, bool floats, bool bools)
 {
 	DType d = op->result->type.dtype;
-	if (!(dtype_is_int(d) ? ints : dtype_is_float(d) ? floats : bools))
+	if (!(dtype_is_int(d) ? ints : dtype_is_float(d) ? floats : bools) || stored_byte(d))
 		bad(v, op, "not defined on %s", dtype_name(d));
 	operands_like_result(v, op);
 }
@@ -306,6 +309,8 @@ static void check_cmp(Verifier *v, const Op *op)
 	need_result(v, op, DT_BOOL);
 	if (op->args[0]->type.kind != TY_SCALAR || !type_equal(op->args[0]->type, op->args[1]->type))
 		bad(v, op, "the operands are not scalars of one type");
+	else if (stored_byte(op->args[0]->type.dtype))
+		bad(v, op, "not defined on %s", dtype_name(op->args[0]->type.dtype));
 }
 
 static void check_select(Verifier *v, const Op *op)
@@ -330,7 +335,7 @@ static void check_cast(Verifier *v, const Op *op)
 
 static void check_ldexp(Verifier *v, const Op *op)
 {
-	if (!dtype_is_float(op->result->type.dtype))
+	if (!dtype_is_float(op->result->type.dtype) || stored_byte(op->result->type.dtype))
 		bad(v, op, "not defined on %s", dtype_name(op->result->type.dtype));
 	need_scalar(v, op, 0, op->result->type.dtype);
 	need_scalar(v, op, 1, DT_I32);
@@ -400,8 +405,8 @@ static void check_atomic(Verifier *v, const Op *op)
 	check_store(v, op);
 	if (op->args[1]->type.kind == TY_FRAG)
 		bad(v, op, "on a fragment");
-	if (op->args[0]->type.dtype == DT_BOOL)
-		bad(v, op, "not defined on bool");
+	if (op->args[0]->type.dtype == DT_BOOL || stored_byte(op->args[0]->type.dtype))
+		bad(v, op, "not defined on %s", dtype_name(op->args[0]->type.dtype));
 	if (op->result)
 		need_result(v, op, op->args[0]->type.dtype);
 }
@@ -560,7 +565,7 @@ static void check_yield(Verifier *v, const Op *op)
 static void check_control(Verifier *v, const Op *op)
 {
 	switch (op->code) {
-	case OP_KERNEL: need_range(v, op, AT_THREADS, 1, 1024); break;
+	case OP_KERNEL: need_range(v, op, AT_THREADS, 1, v->t->machine->threads); break;
 	case OP_ROLE: check_role(v, op); break;
 	case OP_FOR: for (int i = 0; i < 3; i++) need_scalar(v, op, i, DT_I32); break;
 	case OP_IF: need_scalar(v, op, 0, DT_BOOL); break;

@@ -1,5 +1,6 @@
 /* arithmetic.c - operands for which an operation has no result of its own, only what the language says that it gives. */
 #include "runtime/cpu/cta.h"
+#include "runtime/cpu/operand.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -49,6 +50,20 @@ void tilecpu_check_conversion(TileCpuThread *t, int32_t type, float x, uint32_t 
 
 	if (!(whole >= (type < 0 ? -end : 0) && whole < end) && checks(t))
 		report_fail(thread_of(t), line, "%g does not fit %c%d", (double)x, type < 0 ? 'i' : 'u', bits_of(type));
+}
+
+uint32_t tilecpu_narrow8(TileCpuThread *t, uint32_t to, float lo, float hi)
+{
+	const Float8 *f = float8_of(to);
+
+	(void)t;
+	return float8_from(f, lo) | (uint32_t)float8_from(f, hi) << 8;
+}
+
+float tilecpu_widen8(TileCpuThread *t, uint32_t from, uint32_t bits)
+{
+	(void)t;
+	return float8_to(float8_of(from), (uint8_t)bits);
 }
 
 void check_set(Thread *t, const char *what, const float *registers, uint32_t n, uint32_t line)

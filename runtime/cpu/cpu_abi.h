@@ -39,8 +39,8 @@ _Static_assert(sizeof(TileCpuTensorMap) <= 128, "a tensor map is 128 bytes");
 enum { TILE_CPU_FILE_SHIFT = 20, TILE_CPU_MOST_FILES = 127 };
 #define TILE_CPU_FILES "files."
 
-/* Operand kinds of products. */
-enum { TILE_CPU_BF16, TILE_CPU_F16, TILE_CPU_TF32 };
+/* The types of a product's operands A and B: rows of runtime/abi/dtypes.def. */
+#define TILE_CPU_PRODUCT(a, b) ((uint32_t)(a) | (uint32_t)(b) << 8)
 
 /* CPU(name, result, parameters) */
 #define TILE_CPU_TABLE(CPU) \
@@ -81,10 +81,10 @@ enum { TILE_CPU_BF16, TILE_CPU_F16, TILE_CPU_TF32 };
 	CPU(tilecpu_syncwarp, void, (TileCpuThread *t, uint32_t line)) \
 	/* shfl.sync over the full warp; mode 0 idx, 1 up, 2 down, 3 bfly; out of range gives the own value */ \
 	CPU(tilecpu_shfl, uint32_t, (TileCpuThread *t, uint32_t value, uint32_t mode, uint32_t lane, uint32_t line)) \
-	/* m64 n k(16|8) by the warpgroup: d[n/2] per thread (registers as in PTX), written when waited for.  a: 4 words of \
-	 * the A fragment, or NULL for desc_a.  Descriptors as in PTX, addresses relative to smem.  flags: bit 0 add \
+	/* m64 n k, k of 32 bytes, by the warpgroup: d[n/2] per thread (registers as in PTX; of integers i32), written when \
+	 * waited for.  types: TILE_CPU_PRODUCT.  a: 4 words of the A fragment, or NULL for desc_a.  Descriptors as in PTX, addresses relative to smem.  flags: bit 0 add \
 	 * to d (else start at zero), bit 1 negate A, bit 2 A is MN-major, bit 3 B is MN-major */ \
-	CPU(tilecpu_wgmma, void, (TileCpuThread *t, float *d, uint32_t n, uint32_t kind, const uint32_t *a, uint64_t desc_a, uint64_t desc_b, uint32_t flags, uint32_t line)) \
+	CPU(tilecpu_wgmma, void, (TileCpuThread *t, float *d, uint32_t n, uint32_t types, const uint32_t *a, uint64_t desc_a, uint64_t desc_b, uint32_t flags, uint32_t line)) \
 	CPU(tilecpu_wgmma_fence, void, (TileCpuThread *t)) \
 	CPU(tilecpu_wgmma_commit, void, (TileCpuThread *t)) \
 	CPU(tilecpu_wgmma_wait, void, (TileCpuThread *t, uint32_t n, uint32_t line)) \
@@ -93,7 +93,7 @@ enum { TILE_CPU_BF16, TILE_CPU_F16, TILE_CPU_TF32 };
 	CPU(tilecpu_stmatrix, void, (TileCpuThread *t, uint32_t address, const uint32_t *in, uint32_t count, uint32_t trans, uint32_t line)) \
 	CPU(tilecpu_movmatrix, uint32_t, (TileCpuThread *t, uint32_t in, uint32_t line)) \
 	/* m16n8k16 (16-bit) or m16n8k8 (tf32): d[4] += a[4] b[2] */ \
-	CPU(tilecpu_mma_sync, void, (TileCpuThread *t, float *d, const uint32_t *a, const uint32_t *b, uint32_t kind, uint32_t line)) \
+	CPU(tilecpu_mma_sync, void, (TileCpuThread *t, float *d, const uint32_t *a, const uint32_t *b, uint32_t types, uint32_t line)) \
 	CPU(tilecpu_cluster_sync, void, (TileCpuThread *t, uint32_t line)) \
 	/* C's printf with up to n 64-bit arguments: integers as int64, floats as double bits */ \
 	CPU(tilecpu_print, void, (TileCpuThread *t, const char *format, uint32_t n, const uint64_t *args)) \
@@ -105,6 +105,9 @@ enum { TILE_CPU_BF16, TILE_CPU_F16, TILE_CPU_TF32 };
 	/* integers of |type| bits, signed below 0: a / b or a % b, a shifted by count, x converted, are about to be */ \
 	CPU(tilecpu_check_division, void, (TileCpuThread *t, int32_t type, int64_t a, int64_t b, uint32_t line)) \
 	CPU(tilecpu_check_shift, void, (TileCpuThread *t, int32_t type, int64_t a, int64_t count, uint32_t line)) \
+	/* 8-bit floats (to, from: rows of dtypes.def): two numbers to bytes, one back */ \
+	CPU(tilecpu_narrow8, uint32_t, (TileCpuThread *t, uint32_t to, float lo, float hi)) \
+	CPU(tilecpu_widen8, float, (TileCpuThread *t, uint32_t from, uint32_t bits)) \
 	CPU(tilecpu_check_conversion, void, (TileCpuThread *t, int32_t type, float x, uint32_t line)) \
 	/* ends the launch: a loop goes on for too long */ \
 	CPU(tilecpu_interrupted, void, (TileCpuThread *t, uint32_t line)) \

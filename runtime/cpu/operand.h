@@ -5,15 +5,33 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/abi/float8.h"
 #include "runtime/cpu/cpu_abi.h"
 #include "runtime/cpu/cta.h"
+#include "runtime/include/tilert/tilert.h"
 #include "runtime/src/float16.h"
 
-enum { M = 64, MAX_N = 256, MAX_K = 16 };
+enum { M = 64, MAX_N = 256, MAX_K = 32 };
 
-static inline float widen16(uint32_t kind, uint16_t bits)
+/* The types of a product's operands. */
+static inline tilert_dtype type_of_a(uint32_t types)
 {
-	return kind == TILE_CPU_BF16 ? rt_from_bf16(bits) : rt_from_f16(bits);
+	return (tilert_dtype)(types & 0xff);
+}
+
+static inline tilert_dtype type_of_b(uint32_t types)
+{
+	return (tilert_dtype)(types >> 8);
+}
+
+static inline const Float8 *float8_of(uint32_t type)
+{
+	return type == TILERT_E4M3 ? &float8_e4m3 : &float8_e5m2;
+}
+
+static inline float widen16(tilert_dtype type, uint16_t bits)
+{
+	return type == TILERT_BF16 ? rt_from_bf16(bits) : rt_from_f16(bits);
 }
 
 /* The hardware ignores the low 13 bits. */
@@ -22,9 +40,10 @@ static inline float widen_tf32(uint32_t bits)
 	return rt_bits_float(bits & 0xffffe000u);
 }
 
-static inline uint32_t depth(uint32_t kind)
+/* Of 32 bytes. */
+static inline uint32_t depth(uint32_t types)
 {
-	return kind == TILE_CPU_TF32 ? 8 : 16;
+	return 32 / (uint32_t)tilert_dtype_size(type_of_a(types));
 }
 
 /* A matrix descriptor.  "Rows" are along M or N.  The matrix is made of blocks of 8 lines of 16
@@ -64,8 +83,8 @@ static inline uint32_t operand_line(const Operand *o, uint32_t row_block, uint32
 /* ---- product.c ---- */
 
 /* Reads `rows` rows as floats: to out[row][k] with MAX_K floats a row, or out[k][row] with ld. */
-void operand_load_rows(const Operand *o, const uint8_t *smem, uint32_t kind, uint32_t rows, float *out);
-void operand_load_columns(const Operand *o, const uint8_t *smem, uint32_t kind, uint32_t rows, float *out, uint32_t ld);
+void operand_load_rows(const Operand *o, const uint8_t *smem, tilert_dtype type, uint32_t rows, float *out);
+void operand_load_columns(const Operand *o, const uint8_t *smem, tilert_dtype type, uint32_t rows, float *out, uint32_t ld);
 /* d[64][ld] += a[64][MAX_K] b[k][ld]; ld is a multiple of 32; d and b aligned to 64 bytes. */
 void product_add(float *d, const float *a, const float *b, uint32_t k, uint32_t ld);
 

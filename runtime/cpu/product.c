@@ -1,4 +1,4 @@
-/* product.c - the arithmetic of wgmma: operands to floats, and 64 x n x 16 products of them. */
+/* product.c - the arithmetic of wgmma: operands to floats, and 64 x n x k products of them. */
 #include "runtime/cpu/operand.h"
 
 #include <string.h>
@@ -63,12 +63,8 @@ static void widen_bf16(const uint16_t *in, float *out)
 }
 #endif
 
-static void widen_line(uint32_t kind, const uint16_t *in, float *out)
+static void widen_f16(const uint16_t *in, float *out)
 {
-	if (kind == TILE_CPU_BF16) {
-		widen_bf16(in, out);
-		return;
-	}
 	/* without branches: the exponent is corrected by a multiplication, which also makes subnormals right */
 	for (int j = 0; j < 8; j++) {
 		uint32_t h = in[j], magnitude = (h & 0x7fff) << 13, special = magnitude >= 0x0f800000u ? 0x7f800000u : 0;
@@ -78,50 +74,76 @@ static void widen_line(uint32_t kind, const uint16_t *in, float *out)
 	}
 }
 
-static float tf32_at(const uint8_t *p)
+static void widen_bytes(tilert_dtype type, const uint8_t *in, float *out)
 {
-	uint32_t bits;
-
-	memcpy(&bits, p, sizeof bits);
-	return widen_tf32(bits);
+	for (int j = 0; j < 16; j++)
+		out[j] = type == TILERT_I8 ? (float)(int8_t)in[j] : type == TILERT_U8 ? (float)in[j] : float8_to(float8_of(type), in[j]);
 }
 
-void operand_load_rows(const Operand *o, const uint8_t *smem, uint32_t kind, uint32_t rows, float *out)
+static void widen_words(const uint8_t *in, float *out)
+{
+	uint32_t bits[4];
+
+	memcpy(bits, in, sizeof bits);
+	for (int j = 0; j < 4; j++)
+		out[j] = widen_tf32(bits[j]);
+}
+
+/* The elements of 16 bytes. */
+static void widen_line(tilert_dtype type, const void *in, float *out)
+{
+	switch (type) {
+	case TILERT_BF16: widen_bf16(in, out); break;
+	case TILERT_F16: widen_f16(in, out); break;
+	case TILERT_TF32: widen_words(in, out); break;
+	default: widen_bytes(type, in, out); break;
+	}
+}
+
+void operand_load_rows(const Operand *o, const uint8_t *smem, tilert_dtype type, uint32_t rows, float *out)
 {
 	uint16_t b[8][8];
+	uint32_t n = 16 / (uint32_t)tilert_dtype_size(type);
 
 	for (uint32_t rb = 0; rb < rows / 8; rb++) {
 		for (uint32_t kb = 0; kb < 2; kb++) {
-			if (kind == TILE_CPU_TF32) {
-				for (uint32_t i = 0; i < 32; i++)
-					out[(rb * 8 + i / 4) * MAX_K + kb * 4 + i % 4] = tf32_at(smem + operand_line(o, rb, kb, i / 4) + i % 4 * 4);
-				continue;
-			}
 			load_block(o, smem, rb, kb, b);
 			if (o->mn)
 				transpose(b);
 			for (uint32_t i = 0; i < 8; i++)
-				widen_line(kind, b[i], out + (rb * 8 + i) * MAX_K + kb * 8);
+				widen_line(type, b[i], out + (rb * 8 + i) * MAX_K + kb * n);
 		}
 	}
 }
 
-void operand_load_columns(const Operand *o, const uint8_t *smem, uint32_t kind, uint32_t rows, float *out, uint32_t ld)
+/* Other than 16-bit elements are not transposed as they are, but as floats. */
+static void load_transposed(uint16_t b[8][8], tilert_dtype type, uint32_t n, float *out, uint32_t ld)
+{
+	float line[16];
+
+	for (uint32_t i = 0; i < 8; i++) {
+		widen_line(type, b[i], line);
+		for (uint32_t j = 0; j < n; j++)
+			out[j * ld + i] = line[j];
+	}
+}
+
+void operand_load_columns(const Operand *o, const uint8_t *smem, tilert_dtype type, uint32_t rows, float *out, uint32_t ld)
 {
 	uint16_t b[8][8];
+	uint32_t n = 16 / (uint32_t)tilert_dtype_size(type);
 
 	for (uint32_t rb = 0; rb < rows / 8; rb++) {
 		for (uint32_t kb = 0; kb < 2; kb++) {
-			if (kind == TILE_CPU_TF32) {
-				for (uint32_t i = 0; i < 32; i++)
-					out[(kb * 4 + i % 4) * ld + rb * 8 + i / 4] = tf32_at(smem + operand_line(o, rb, kb, i / 4) + i % 4 * 4);
+			load_block(o, smem, rb, kb, b);
+			if (n != 8) {
+				load_transposed(b, type, n, out + kb * n * ld + rb * 8, ld);
 				continue;
 			}
-			load_block(o, smem, rb, kb, b);
 			if (!o->mn)
 				transpose(b);
 			for (uint32_t i = 0; i < 8; i++)
-				widen_line(kind, b[i], out + (kb * 8 + i) * ld + rb * 8);
+				widen_line(type, b[i], out + (kb * 8 + i) * ld + rb * 8);
 		}
 	}
 }

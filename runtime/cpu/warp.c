@@ -239,7 +239,7 @@ static void gather_tf32(WarpProduct *p, const Rendezvous *r)
 	}
 }
 
-static void gather16(WarpProduct *p, const Rendezvous *r, uint32_t kind)
+static void gather16(WarpProduct *p, const Rendezvous *r, tilert_dtype type)
 {
 	for (uint32_t lane = 0; lane < WARP; lane++) {
 		const uint32_t *a = r->in[lane], *b = r->in2[lane];
@@ -247,24 +247,24 @@ static void gather16(WarpProduct *p, const Rendezvous *r, uint32_t kind)
 
 		for (uint32_t h = 0; h < 4; h++)
 			for (uint32_t c = 0; c < 2; c++)
-				p->a[i + h % 2 * 8][j + h / 2 * 8 + c] = widen16(kind, (uint16_t)(a[h] >> 16 * c));
+				p->a[i + h % 2 * 8][j + h / 2 * 8 + c] = widen16(type, (uint16_t)(a[h] >> 16 * c));
 		for (uint32_t h = 0; h < 2; h++)
 			for (uint32_t c = 0; c < 2; c++)
-				p->b[j + h * 8 + c][i] = widen16(kind, (uint16_t)(b[h] >> 16 * c));
+				p->b[j + h * 8 + c][i] = widen16(type, (uint16_t)(b[h] >> 16 * c));
 	}
 }
 
-static void multiply(const Rendezvous *r, uint32_t kind)
+static void multiply(const Rendezvous *r, uint32_t types)
 {
 	WarpProduct p;
 	float d[16][8] = { { 0 } };
 
-	if (kind == TILE_CPU_TF32)
+	if (type_of_a(types) == TILERT_TF32)
 		gather_tf32(&p, r);
 	else
-		gather16(&p, r, kind);
+		gather16(&p, r, type_of_a(types));
 	for (uint32_t i = 0; i < 16; i++)
-		for (uint32_t k = 0; k < depth(kind); k++)
+		for (uint32_t k = 0; k < depth(types); k++)
 			for (uint32_t j = 0; j < 8; j++)
 				d[i][j] += p.a[i][k] * p.b[k][j];
 	for (uint32_t lane = 0; lane < WARP; lane++) {
@@ -275,20 +275,21 @@ static void multiply(const Rendezvous *r, uint32_t kind)
 	}
 }
 
-void tilecpu_mma_sync(TileCpuThread *t, float *d, const uint32_t *a, const uint32_t *b, uint32_t kind, uint32_t line)
+void tilecpu_mma_sync(TileCpuThread *t, float *d, const uint32_t *a, const uint32_t *b, uint32_t types, uint32_t line)
 {
 	Thread *self = thread_of(t);
 	Rendezvous *r = &self->warp->meet;
+	tilert_dtype a_type = type_of_a(types);
 
 	check_full(self, "mma.sync", line);
-	if (kind > TILE_CPU_TF32)
-		report_fail(self, line, "mma.sync of operand kind %u", kind);
+	if (a_type != type_of_b(types) || (a_type != TILERT_BF16 && a_type != TILERT_F16 && a_type != TILERT_TF32))
+		report_fail(self, line, "mma.sync of operand types %s, %s", tilert_dtype_name(a_type), tilert_dtype_name(type_of_b(types)));
 	check_set(self, "mma.sync", d, 4, line);
 	r->in[thread_lane(self)] = a;
 	r->in2[thread_lane(self)] = b;
 	r->out[thread_lane(self)] = d;
-	if (meet(self, "mma.sync", kind, line)) {
-		multiply(r, kind);
+	if (meet(self, "mma.sync", types, line)) {
+		multiply(r, types);
 		part(self);
 	}
 }

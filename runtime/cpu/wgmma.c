@@ -23,7 +23,7 @@ typedef struct Accumulator {
 /* What all threads of the warpgroup pass alike. */
 typedef struct Issue {
 	uint64_t desc_a, desc_b;
-	uint32_t n, kind, flags, line;
+	uint32_t n, types, flags, line;
 	bool from_registers;
 } Issue;
 
@@ -45,6 +45,11 @@ struct ProductQueue {
 	Thread *waiters;
 	uint32_t wake_at; /* the least `complete` a waiter waits for */
 };
+
+static bool of_integers(uint32_t types)
+{
+	return type_of_a(types) == TILERT_I8 || type_of_a(types) == TILERT_U8;
+}
 
 /* ---- storage ---- */
 
@@ -194,9 +199,11 @@ static void retire(Thread *t, Accumulator *a, uint32_t i)
 
 /* ---- execution ---- */
 
-/* out[64][MAX_K] from the registers of the A fragment. */
+/* out[64][MAX_K] from the registers of the A fragment, of 16-bit elements. */
 static void a_from_registers(const Product *p, float *out)
 {
+	tilert_dtype type = type_of_a(p->x.types);
+
 	for (uint32_t i = 0; i < WARPGROUP; i++) {
 		float *row = out + (i / WARP * 16 + i % WARP / 4) * MAX_K;
 
@@ -204,37 +211,47 @@ static void a_from_registers(const Product *p, float *out)
 			float *at = row + r % 2 * 8 * MAX_K;
 			uint32_t word = p->a[i][r];
 
-			if (p->x.kind == TILE_CPU_TF32) {
-				at[r / 2 * 4 + i % 4] = widen_tf32(word);
-				continue;
-			}
-			at[r / 2 * 8 + i % 4 * 2] = widen16(p->x.kind, (uint16_t)word);
-			at[r / 2 * 8 + i % 4 * 2 + 1] = widen16(p->x.kind, (uint16_t)(word >> 16));
+			at[r / 2 * 8 + i % 4 * 2] = widen16(type, (uint16_t)word);
+			at[r / 2 * 8 + i % 4 * 2 + 1] = widen16(type, (uint16_t)(word >> 16));
 		}
 	}
 }
 
+/* The products of one instruction are exact as floats; the sums wrap around. */
+static void add_integers(const Product *p, const float *a, const float *b, float *d)
+{
+	uint32_t n = M * p->acc->ld, *sum = (uint32_t *)(void *)p->acc->m;
+
+	memset(d, 0, sizeof(float) * n);
+	product_add(d, a, b, depth(p->x.types), p->acc->ld);
+	for (uint32_t i = 0; i < n; i++)
+		sum[i] += (uint32_t)(int32_t)d[i];
+}
+
 static void execute(Cta *c, const Product *p)
 {
-	float *a = c->worker->product_scratch, *b = a + M * MAX_K;
+	float *a = c->worker->product_scratch, *b = a + M * MAX_K, *d = b + MAX_N * MAX_K;
 	Operand oa = operand_decode(p->x.desc_a, p->x.flags & A_MN), ob = operand_decode(p->x.desc_b, p->x.flags & B_MN);
 
 	if (p->x.from_registers)
 		a_from_registers(p, a);
 	else
-		operand_load_rows(&oa, c->smem, p->x.kind, M, a);
+		operand_load_rows(&oa, c->smem, type_of_a(p->x.types), M, a);
 	for (uint32_t i = 0; p->x.flags & NEGATE_A && i < M * MAX_K; i++)
 		a[i] = -a[i];
-	operand_load_columns(&ob, c->smem, p->x.kind, p->x.n, b, p->acc->ld);
+	operand_load_columns(&ob, c->smem, type_of_b(p->x.types), p->x.n, b, p->acc->ld);
 	if (!(p->x.flags & ADD))
 		memset(p->acc->m, 0, sizeof(float) * M * p->acc->ld);
-	product_add(p->acc->m, a, b, depth(p->x.kind), p->acc->ld);
+	if (of_integers(p->x.types))
+		add_integers(p, a, b, d);
+	else
+		product_add(p->acc->m, a, b, depth(p->x.types), p->acc->ld);
 }
 
 static void execute_until(Cta *c, ProductQueue *q, uint32_t end)
 {
 	if (!c->worker->product_scratch) {
-		size_t bytes = sizeof(float) * MAX_K * (M + MAX_N);
+		size_t bytes = sizeof(float) * (MAX_K * (M + MAX_N) + M * MAX_N);
 
 		c->worker->product_scratch = aligned_alloc(64, bytes);
 		if (!c->worker->product_scratch)
@@ -263,14 +280,29 @@ static void check_operand(Thread *t, const Product *p, uint64_t desc, bool mn, u
 		race_product(t, p->clock, p->number + 1, lines, rows * 2, p->x.line);
 }
 
+/* Floats of 8 bits multiply one another, so do integers; the others their like. */
+static bool has_product(tilert_dtype a, tilert_dtype b)
+{
+	bool ints = (a == TILERT_I8 || a == TILERT_U8) && (b == TILERT_I8 || b == TILERT_U8);
+	bool floats = (a == TILERT_E4M3 || a == TILERT_E5M2) && (b == TILERT_E4M3 || b == TILERT_E5M2);
+
+	return ints || floats || (a == b && (a == TILERT_BF16 || a == TILERT_F16 || a == TILERT_TF32));
+}
+
 static void check_shape(Thread *t, const Issue *p)
 {
+	tilert_dtype a = type_of_a(p->types), b = type_of_b(p->types);
+
 	if (p->n < 8 || p->n > MAX_N || p->n % 8)
 		report_fail(t, p->line, "wgmma with n = %u", p->n);
-	if (p->kind > TILE_CPU_TF32)
-		report_fail(t, p->line, "wgmma of operand kind %u", p->kind);
-	if (p->kind == TILE_CPU_TF32 && p->flags & (A_MN | B_MN))
-		report_fail(t, p->line, "wgmma of tf32 needs K-major operands");
+	if (!has_product(a, b))
+		report_fail(t, p->line, "wgmma of operand types %s, %s", tilert_dtype_name(a), tilert_dtype_name(b));
+	if (tilert_dtype_size(a) != 2 && p->flags & (A_MN | B_MN))
+		report_fail(t, p->line, "wgmma of %s needs K-major operands", tilert_dtype_name(a));
+	if (tilert_dtype_size(a) != 2 && p->from_registers)
+		report_fail(t, p->line, "wgmma of %s needs both operands in shared memory", tilert_dtype_name(a));
+	if (of_integers(p->types) && p->flags & NEGATE_A)
+		report_fail(t, p->line, "wgmma of %s cannot subtract", tilert_dtype_name(a));
 }
 
 /* The registers in flight that the thread continues, or new ones. */
@@ -293,7 +325,7 @@ static Accumulator *choose_accumulator(ProductQueue *q, Thread *t, const Issue *
 
 static void check_same(Thread *t, const Issue *p, const Issue *x)
 {
-	if (p->n != x->n || p->kind != x->kind || p->flags != x->flags || p->from_registers != x->from_registers
+	if (p->n != x->n || p->types != x->types || p->flags != x->flags || p->from_registers != x->from_registers
 		|| p->desc_b != x->desc_b || (!p->from_registers && p->desc_a != x->desc_a))
 		report_fail(t, x->line, "the threads of a warpgroup issue different wgmmas: this one and that of %s", line_text(t->cta->worker, p->line).text);
 }
@@ -375,7 +407,7 @@ static void take_part(Thread *t, const Product *p, float *d, bool add)
 	uint32_t i = member(t);
 
 	if (p->acc->part[i] == PART_NONE) {
-		if (add)
+		if (add && !of_integers(p->x.types)) /* of integers what is unset looks like -1 */
 			check_set(t, "wgmma", d, p->acc->n / 2, p->x.line);
 		join(p->acc, i, d, add);
 	} else if (p->acc->d[i] != d) {
@@ -383,11 +415,11 @@ static void take_part(Thread *t, const Product *p, float *d, bool add)
 	}
 }
 
-void tilecpu_wgmma(TileCpuThread *t, float *d, uint32_t n, uint32_t kind, const uint32_t *a, uint64_t desc_a, uint64_t desc_b, uint32_t flags, uint32_t line)
+void tilecpu_wgmma(TileCpuThread *t, float *d, uint32_t n, uint32_t types, const uint32_t *a, uint64_t desc_a, uint64_t desc_b, uint32_t flags, uint32_t line)
 {
 	Thread *self = thread_of(t);
 	ProductQueue *q = queue_of(self, line);
-	Issue x = { .desc_a = desc_a, .desc_b = desc_b, .n = n, .kind = kind, .flags = flags, .line = line, .from_registers = a != NULL };
+	Issue x = { .desc_a = desc_a, .desc_b = desc_b, .n = n, .types = types, .flags = flags, .line = line, .from_registers = a != NULL };
 	Product *p;
 
 	if (self->products == q->tail) {

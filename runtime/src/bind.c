@@ -118,6 +118,8 @@ static tilert_status check_range(const Binding *b, size_t i, int64_t v)
 	case TILERT_F16:
 	case TILERT_BF16:
 	case TILERT_TF32:
+	case TILERT_E4M3:
+	case TILERT_E5M2:
 	case TILERT_F32: return TILERT_OK;
 	}
 	if (v < low || v > high)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/abi/float8.h"
 #include "runtime/src/bind.h"
 #include "runtime/src/dtype.h"
 #include "runtime/src/error.h"
@@ -271,6 +272,10 @@ static tilert_status float_bits(const Binding *b, size_t i, uint64_t *out)
 	} else if (symbol->dtype == TILERT_BF16) {
 		*out = rt_to_bf16(x);
 		overflow = isinf(rt_from_bf16((uint16_t)*out));
+	} else if (symbol->dtype == TILERT_E4M3 || symbol->dtype == TILERT_E5M2) {
+		const Float8 *format = symbol->dtype == TILERT_E4M3 ? &float8_e4m3 : &float8_e5m2;
+		*out = float8_from(format, x);
+		overflow = fabsf(x) > float8_to(format, format->largest);
 	} else {
 		*out = rt_float_bits(x);
 		overflow = isinf(x);

@@ -9,25 +9,29 @@ typedef struct DTypeRow {
 	char kind;
 } DTypeRow;
 
+#define DTYPE(ID, name, bits, kind, digits, least, largest, over, computed) [TILERT_##ID] = { name, bits / 8, kind },
 static const DTypeRow table[] = {
-	[TILERT_BOOL] = { "bool", 1, 'b' },
-	[TILERT_I8] = { "i8", 1, 'i' },
-	[TILERT_I16] = { "i16", 2, 'i' },
-	[TILERT_I32] = { "i32", 4, 'i' },
-	[TILERT_I64] = { "i64", 8, 'i' },
-	[TILERT_U8] = { "u8", 1, 'u' },
-	[TILERT_U16] = { "u16", 2, 'u' },
-	[TILERT_U32] = { "u32", 4, 'u' },
-	[TILERT_U64] = { "u64", 8, 'u' },
-	[TILERT_F16] = { "f16", 2, 'f' },
-	[TILERT_BF16] = { "bf16", 2, 'f' },
-	[TILERT_TF32] = { "tf32", 4, 'f' },
-	[TILERT_F32] = { "f32", 4, 'f' },
+#include "runtime/abi/dtypes.def"
 };
+#undef DTYPE
+
+enum { END = sizeof table / sizeof table[0] };
+
+/* tilert.h spells the enumeration out: in the table's order. */
+enum {
+	POSITION_NONE,
+#define DTYPE(ID, name, bits, kind, digits, least, largest, over, computed) POSITION_##ID,
+#include "runtime/abi/dtypes.def"
+#undef DTYPE
+};
+#define DTYPE(ID, name, bits, kind, digits, least, largest, over, computed) \
+	_Static_assert((int)TILERT_##ID == (int)POSITION_##ID, "tilert_dtype is in the order of dtypes.def");
+#include "runtime/abi/dtypes.def"
+#undef DTYPE
 
 static bool is_valid(tilert_dtype t)
 {
-	return (unsigned)t >= TILERT_BOOL && (unsigned)t <= TILERT_F32;
+	return (unsigned)t >= TILERT_BOOL && (unsigned)t < END;
 }
 
 const char *tilert_dtype_name(tilert_dtype t)
@@ -47,7 +51,7 @@ bool rt_dtype_is_float(tilert_dtype t)
 
 bool rt_dtype_parse(const char *name, size_t length, tilert_dtype *out)
 {
-	for (int t = TILERT_BOOL; t <= TILERT_F32; t++) {
+	for (int t = TILERT_BOOL; t < END; t++) {
 		if (strlen(table[t].name) == length && !memcmp(table[t].name, name, length)) {
 			*out = (tilert_dtype)t;
 			return true;

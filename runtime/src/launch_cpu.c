@@ -59,7 +59,7 @@ static TileCpuTensorMap make_map(const MapSpec *spec)
 		.rank = (uint8_t)spec->rank,
 		.element_bytes = (uint8_t)tilert_dtype_size(spec->dtype),
 		.swizzle_bytes = (uint8_t)spec->swizzle,
-		.dtype = (uint8_t)spec->dtype, /* tilert_dtype and DType have the same values */
+		.dtype = (uint8_t)spec->dtype,
 	};
 
 	for (uint32_t i = 0; i < spec->rank; i++) {

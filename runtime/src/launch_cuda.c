@@ -141,6 +141,8 @@ static int map_dtype(tilert_dtype t)
 {
 	switch (t) {
 	case TILERT_BOOL:
+	case TILERT_E4M3:
+	case TILERT_E5M2:
 	case TILERT_I8: /* sums of bytes do not exist, so that the sign does not matter */
 	case TILERT_U8: return CU_TENSOR_MAP_DATA_TYPE_UINT8;
 	case TILERT_I16:

@@ -231,7 +231,8 @@ static void read_npy(HostTensor *t, const char *path)
 		element_npy_type(t->dtype, &kind, &item_bytes);
 		tool_die(EXIT_RUN, "%s has elements %c%u; %s is %s, which is read from %c%u%s", path, n.kind, n.item_bytes,
 		         t->name, tilert_dtype_name(t->dtype), kind, item_bytes,
-		         t->dtype == TILERT_BF16 ? " (rounded) or u2 (raw bits)" : "");
+		         t->dtype == TILERT_BF16 ? " (rounded), V2 or u2 (bits)" : t->dtype == TILERT_E4M3 ? " (rounded), V1 or u1 (bits)"
+		         : t->dtype == TILERT_E5M2 ? " (rounded), f1 or u1 (bits)" : "");
 	}
 	npy_free(&n);
 }
@@ -257,7 +258,7 @@ void tensor_write(const HostTensor *t, const char *path)
 
 	element_npy_type(t->dtype, &n.kind, &n.item_bytes);
 	memcpy(n.extents, t->extents, (size_t)t->rank * sizeof *t->extents);
-	if (t->dtype == TILERT_BF16) {
+	if (n.item_bytes != tilert_dtype_size(t->dtype)) {
 		n.data = wide = tool_alloc(t->count, sizeof *wide);
 		for (size_t i = 0; i < t->count; i++)
 			wide[i] = (float)element_get(t->dtype, t->data, i);

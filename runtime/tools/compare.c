@@ -78,6 +78,8 @@ static double default_tolerance(tilert_dtype t)
 	switch (t) {
 	case TILERT_BF16: return 1e-2;
 	case TILERT_F16: return 2e-3;
+	case TILERT_E4M3: return 8e-2;
+	case TILERT_E5M2: return 2e-1;
 	case TILERT_TF32:
 	case TILERT_F32: return 1e-3;
 	default: return 0;

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "runtime/abi/float8.h"
 #include "runtime/src/float16.h"
 
 static int64_t load_integer(const void *p, size_t bytes, bool is_signed)
@@ -45,6 +46,16 @@ static double load_bf16(const void *p)
 	return rt_from_bf16(h);
 }
 
+static bool is_float8(tilert_dtype t)
+{
+	return t == TILERT_E4M3 || t == TILERT_E5M2;
+}
+
+static const Float8 *float8_of(tilert_dtype t)
+{
+	return t == TILERT_E4M3 ? &float8_e4m3 : &float8_e5m2;
+}
+
 double element_get(tilert_dtype t, const void *data, size_t i)
 {
 	size_t bytes = tilert_dtype_size(t);
@@ -61,6 +72,8 @@ double element_get(tilert_dtype t, const void *data, size_t i)
 	case TILERT_I32:
 	case TILERT_I64: return load_integer_double(p, bytes, true);
 	case TILERT_BF16: return load_bf16(p);
+	case TILERT_E4M3:
+	case TILERT_E5M2: return float8_to(float8_of(t), *(const uint8_t *)p);
 	case TILERT_F16:
 	case TILERT_TF32:
 	case TILERT_F32: return load_float(p, bytes);
@@ -103,6 +116,8 @@ void element_set(tilert_dtype t, void *data, size_t i, double v)
 	if (element_is_integer(t)) {
 		integer = to_integer(t, v);
 		memcpy(p, &integer, bytes);
+	} else if (is_float8(t)) {
+		*(uint8_t *)p = float8_from(float8_of(t), single);
 	} else if (bytes == 2) {
 		memcpy(p, &half, bytes);
 	} else {
@@ -110,28 +125,38 @@ void element_set(tilert_dtype t, void *data, size_t i, double v)
 	}
 }
 
-/* ml_dtypes' bfloat16, or the bits of one. */
-static bool has_bf16(const Npy *n, tilert_dtype as)
+/* NumPy has no such type: its own files have f4. */
+static bool is_foreign(tilert_dtype t)
 {
-	return n->item_bytes == 2 && (n->kind == 'V' || (n->kind == 'u' && as == TILERT_BF16));
+	return t == TILERT_BF16 || is_float8(t);
+}
+
+/* What NumPy makes of ml_dtypes' types - V2 is bfloat16, V1 float8_e4m3fn, f1 float8_e5m2 - or the bits of one. */
+static bool has_bits(const Npy *n, tilert_dtype as)
+{
+	char kind = as == TILERT_E5M2 ? 'f' : 'V';
+
+	return is_foreign(as) && n->item_bytes == tilert_dtype_size(as) && (n->kind == kind || n->kind == 'u');
 }
 
 double element_get_npy(const Npy *n, size_t i, tilert_dtype as)
 {
 	const char *p = (const char *)n->data + i * n->item_bytes;
 
+	if (has_bits(n, as))
+		return element_get(as, p, 0);
+	if (n->kind == 'f' && n->item_bytes == 1)
+		return element_get(TILERT_E5M2, p, 0);
+	if (n->kind == 'V')
+		return element_get(n->item_bytes == 1 ? TILERT_E4M3 : TILERT_BF16, p, 0);
 	if (n->kind == 'f')
 		return load_float(p, n->item_bytes);
-	if (has_bf16(n, as))
-		return load_bf16(p);
 	return load_integer_double(p, n->item_bytes, n->kind == 'i');
 }
 
 void element_npy_type(tilert_dtype t, char *kind, unsigned *item_bytes)
 {
-	*item_bytes = (unsigned)tilert_dtype_size(t);
-	if (t == TILERT_BF16)
-		*item_bytes = 4;
+	*item_bytes = is_foreign(t) ? 4 : (unsigned)tilert_dtype_size(t);
 	*kind = t == TILERT_BOOL                          ? 'b'
 	        : t >= TILERT_I8 && t <= TILERT_I64 ? 'i'
 	        : t >= TILERT_U8 && t <= TILERT_U64 ? 'u'
@@ -142,12 +167,12 @@ bool element_from_npy(const Npy *n, tilert_dtype t, void *out)
 {
 	char kind;
 	unsigned item_bytes;
+	bool raw = has_bits(n, t);
 
 	element_npy_type(t, &kind, &item_bytes);
-	bool raw_bf16 = t == TILERT_BF16 && has_bf16(n, t);
-	if (!raw_bf16 && (n->kind != kind || n->item_bytes != item_bytes))
+	if (!raw && (n->kind != kind || n->item_bytes != item_bytes))
 		return false;
-	if (t != TILERT_BF16 || raw_bf16) {
+	if (!is_foreign(t) || raw) {
 		memcpy(out, n->data, n->count * n->item_bytes);
 		return true;
 	}

@@ -68,11 +68,11 @@ static bool read_quoted(Header *h, const char **out, size_t *length)
 static bool is_supported(char kind, unsigned bytes)
 {
 	switch (kind) {
-	case 'f': return bytes == 2 || bytes == 4 || bytes == 8;
+	case 'f': return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8; /* 1: ml_dtypes' float8_e5m2 */
 	case 'i':
 	case 'u': return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
 	case 'b': return bytes == 1;
-	case 'V': return bytes == 2; /* what NumPy makes of ml_dtypes' bfloat16 */
+	case 'V': return bytes == 1 || bytes == 2; /* what NumPy makes of ml_dtypes' float8_e4m3fn and bfloat16 */
 	default: return false;
 	}
 }
@@ -87,7 +87,7 @@ static bool read_descr(Header *h, Npy *out)
 	if (n >= 1 && d[0] == '>')
 		return bad(h, "it is big-endian: save it with .astype(a.dtype.newbyteorder('<'))");
 	if (n != 3 || !strchr("<|=", d[0]) || d[2] < '0' || d[2] > '9' || !is_supported(d[1], (unsigned)(d[2] - '0'))) {
-		snprintf(h->why, h->why_size, "element type '%.*s' is none of f2 f4 f8 i1..i8 u1..u8 b1 V2 (bfloat16)",
+		snprintf(h->why, h->why_size, "element type '%.*s' is none of f2 f4 f8 i1..i8 u1..u8 b1 V2 (bfloat16) V1 (float8_e4m3fn) f1 (float8_e5m2)",
 		         n > 20 ? 20 : (int)n, d);
 		return false;
 	}

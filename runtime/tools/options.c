@@ -26,7 +26,7 @@ static const OptionRow rows[] = {
 	                                "with an optional shape such as randn(2,T,64)" },
 	{ OPT_DIM, "--dim", "T=1024", "a dim, for shapes and for dims that no tensor has" },
 	{ OPT_SCALAR, "--scalar", "S=0.5", "a scalar parameter" },
-	{ OPT_OUT, "--out", "T=FILE.npy", "writes a tensor after the run (bf16 as f4)" },
+	{ OPT_OUT, "--out", "T=FILE.npy", "writes a tensor after the run (bf16, 8-bit floats as f4)" },
 	{ OPT_DEVICE, "--device", "DEVICE", "cpu (default), cuda or cuda:N" },
 	{ OPT_COMPARE, "--compare", "T=FILE.npy", "compares a tensor with a file; exit code 1 when it differs" },
 	{ OPT_TOL, "--tol", "X", "largest RMS of the difference over RMS of the file (default: bf16 1e-2,\n"

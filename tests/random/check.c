@@ -201,6 +201,7 @@ static const tilert_dtype runtime_types[] = {
 	[DT_BOOL] = TILERT_BOOL, [DT_I8] = TILERT_I8, [DT_I16] = TILERT_I16, [DT_I32] = TILERT_I32, [DT_I64] = TILERT_I64,
 	[DT_U8] = TILERT_U8, [DT_U16] = TILERT_U16, [DT_U32] = TILERT_U32, [DT_U64] = TILERT_U64, [DT_F16] = TILERT_F16,
 	[DT_BF16] = TILERT_BF16, [DT_TF32] = TILERT_TF32, [DT_F32] = TILERT_F32,
+	[DT_E4M3] = TILERT_E4M3, [DT_E5M2] = TILERT_E5M2,
 };
 
 static bool upload(tilert_device *d, const Program *p, int k, size_t bytes, tilert_ptr *at)

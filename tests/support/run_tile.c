@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/support/bytes.h"
 #include "tests/support/tool.h"
 
 enum { GUARD = 256, GUARD_BYTE = 0x5a };
@@ -150,6 +151,8 @@ void element_store(tilert_dtype t, void *p, double v)
 	case TILERT_TF32: u32 = round_bits(f, 13); memcpy(p, &u32, 4); break;
 	case TILERT_BF16: u16 = (uint16_t)(round_bits(f, 16) >> 16); memcpy(p, &u16, 2); break;
 	case TILERT_F16: u16 = half_bits(v); memcpy(p, &u16, 2); break;
+	case TILERT_E4M3: *(uint8_t *)p = (uint8_t)byte_nearest(&byte_e4m3, v); break;
+	case TILERT_E5M2: *(uint8_t *)p = (uint8_t)byte_nearest(&byte_e5m2, v); break;
 	default: memcpy(p, &i, tilert_dtype_size(t)); break; /* little-endian */
 	}
 }
@@ -172,6 +175,8 @@ double element_load(tilert_dtype t, const void *p)
 	case TILERT_TF32: memcpy(&u32, p, 4); return bits_float(u32);
 	case TILERT_BF16: memcpy(&u16, p, 2); return bits_float((uint32_t)u16 << 16);
 	case TILERT_F16: memcpy(&u16, p, 2); return half_value(u16);
+	case TILERT_E4M3: return byte_value(&byte_e4m3, *(const uint8_t *)p);
+	case TILERT_E5M2: return byte_value(&byte_e5m2, *(const uint8_t *)p);
 	default: return (double)integer(p, tilert_dtype_size(t), t >= TILERT_I8 && t <= TILERT_I64);
 	}
 }

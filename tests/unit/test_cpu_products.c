@@ -10,27 +10,70 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/abi/float8.h"
+#include "runtime/include/tilert/tilert.h"
 #include "runtime/src/float16.h"
 #include "tests/unit/cpu_device.h"
 
 enum { A_AT = 0, B_AT = 65536, WG_SMEM = 196608, DEPTH_BYTES = 128 };
 
 typedef struct Gemm {
-	uint32_t n, kind, a_mn, b_mn, a_width, b_width, from_registers, negate, add, split_groups;
+	uint32_t n, types, a_mn, b_mn, a_width, b_width, from_registers, negate, add, split_groups;
 	uint32_t no_fence, no_wait, clobber, zero_start;
 	uint8_t a_image[65536], b_image[131072];
-	float a[64][64], b[64][256], c[64][256];
+	float a[64][128], b[128][256], c[64][256];
 	float out[64][256];
 } Gemm;
 
-static uint32_t elements(const Gemm *g)
+static tilert_dtype type_a(const Gemm *g)
 {
-	return g->kind == TILE_CPU_TF32 ? 32 : 64;
+	return (tilert_dtype)(g->types & 255);
 }
 
-static uint32_t element_bits(const Gemm *g, float x)
+static tilert_dtype type_b(const Gemm *g)
 {
-	return g->kind == TILE_CPU_BF16 ? rt_to_bf16(x) : g->kind == TILE_CPU_F16 ? rt_to_f16(x) : rt_float_bits(x);
+	return (tilert_dtype)(g->types >> 8);
+}
+
+static bool of_integers(const Gemm *g)
+{
+	return type_a(g) == TILERT_I8 || type_a(g) == TILERT_U8;
+}
+
+static uint32_t elements(const Gemm *g)
+{
+	return DEPTH_BYTES / (uint32_t)tilert_dtype_size(type_a(g));
+}
+
+static uint32_t element_bits(tilert_dtype t, float x)
+{
+	switch (t) {
+	case TILERT_BF16: return rt_to_bf16(x);
+	case TILERT_F16: return rt_to_f16(x);
+	case TILERT_TF32: return rt_float_bits(x);
+	case TILERT_E4M3: return float8_from(&float8_e4m3, x);
+	case TILERT_E5M2: return float8_from(&float8_e5m2, x);
+	default: return (uint32_t)(int32_t)x & 255;
+	}
+}
+
+/* A number that the type has. */
+static float random_element(tilert_dtype t, uint32_t *s, float unit)
+{
+	int x = (int)(rng(s) % 17) - 8;
+
+	return t == TILERT_U8 ? (float)(rng(s) % 256) : t == TILERT_I8 ? (float)((int)(rng(s) % 256) - 128) : (float)x * unit;
+}
+
+/* A sum in its register. */
+static float to_register(const Gemm *g, float x)
+{
+	return of_integers(g) ? rt_bits_float((uint32_t)(int32_t)x) : x;
+}
+
+static float from_register(const Gemm *g, float x)
+{
+	return of_integers(g) ? (float)(int32_t)rt_float_bits(x) : x;
 }
 
 /* As panels of `width` bytes (16: no swizzle) by all rows; rows are lines of `columns` elements. */
@@ -43,9 +86,9 @@ static uint32_t panel_address(uint32_t rows, uint32_t row, uint32_t column_byte,
 	return column_byte / width * rows * width + row * width + chunk * 16 + column_byte % 16;
 }
 
-static void put_element(const Gemm *g, uint8_t *image, bool mn, uint32_t width, uint32_t r, uint32_t k, uint32_t rows, float x)
+static void put_element(tilert_dtype t, uint8_t *image, bool mn, uint32_t width, uint32_t r, uint32_t k, uint32_t rows, float x)
 {
-	uint32_t size = g->kind == TILE_CPU_TF32 ? 4 : 2, bits = element_bits(g, x);
+	uint32_t size = (uint32_t)tilert_dtype_size(t), bits = element_bits(t, x);
 
 	memcpy(image + (mn ? panel_address(64, k, r * size, width) : panel_address(rows, r, k * size, width)), &bits, size);
 }
@@ -78,10 +121,7 @@ static void a_fragment(const Gemm *g, uint32_t thread, uint32_t step, uint32_t a
 	for (uint32_t h = 0; h < 4; h++) {
 		uint32_t i = row + h % 2 * 8;
 
-		if (g->kind == TILE_CPU_TF32)
-			a[h] = element_bits(g, g->a[i][step * 8 + q + h / 2 * 4]);
-		else
-			a[h] = element_bits(g, g->a[i][step * 16 + 2 * q + h / 2 * 8]) | element_bits(g, g->a[i][step * 16 + 2 * q + 1 + h / 2 * 8]) << 16;
+		a[h] = element_bits(type_a(g), g->a[i][step * 16 + 2 * q + h / 2 * 8]) | element_bits(type_a(g), g->a[i][step * 16 + 2 * q + 1 + h / 2 * 8]) << 16;
 	}
 }
 
@@ -109,14 +149,14 @@ static void gemm_kernel(TileCpuThread *t, void *const *params)
 		tilecpu_fence_async(t);
 	sync_all(t, 128, 102);
 	for (uint32_t j = 0; j < g->n / 2; j++)
-		d[j] = g->c[row + j / 2 % 2 * 8][j / 4 * 8 + column + j % 2];
+		d[j] = to_register(g, g->c[row + j / 2 % 2 * 8][j / 4 * 8 + column + j % 2]);
 	tilecpu_wgmma_fence(t);
 	for (uint32_t step = 0; step < 4; step++) {
 		uint32_t flags = (step || !g->zero_start ? 1u : 0u) | g->negate << 1 | g->a_mn << 2 | g->b_mn << 3;
 
 		if (g->from_registers)
 			a_fragment(g, t->thread, step, a);
-		tilecpu_wgmma(t, d, g->n, g->kind, g->from_registers ? a : NULL, descriptor(A_AT, g->a_mn, g->a_width, 64, step),
+		tilecpu_wgmma(t, d, g->n, g->types, g->from_registers ? a : NULL, descriptor(A_AT, g->a_mn, g->a_width, 64, step),
 			descriptor(B_AT, g->b_mn, g->b_width, rows, step), flags, 110 + step);
 		memset(a, 0x7f, sizeof a);
 		if (g->split_groups)
@@ -128,7 +168,7 @@ static void gemm_kernel(TileCpuThread *t, void *const *params)
 	if (!g->no_wait)
 		tilecpu_wgmma_wait(t, 0, 120);
 	for (uint32_t j = 0; j < g->n / 2; j++)
-		g->out[row + j / 2 % 2 * 8][j / 4 * 8 + column + j % 2] = d[j];
+		g->out[row + j / 2 % 2 * 8][j / 4 * 8 + column + j % 2] = g->no_wait ? d[j] : from_register(g, d[j]);
 	if (g->no_wait)
 		tilecpu_wgmma_wait(t, 0, 121);
 }
@@ -141,13 +181,13 @@ static void make_gemm(Gemm *g, uint32_t seed)
 	memset(g->b_image, 0, sizeof g->b_image);
 	for (uint32_t i = 0; i < 64; i++)
 		for (uint32_t k = 0; k < elements(g); k++) {
-			g->a[i][k] = (float)((int)(rng(&s) % 17) - 8) / 4;
-			put_element(g, g->a_image, g->a_mn, g->a_width, i, k, 64, g->a[i][k]);
+			g->a[i][k] = random_element(type_a(g), &s, .25f);
+			put_element(type_a(g), g->a_image, g->a_mn, g->a_width, i, k, 64, g->a[i][k]);
 		}
 	for (uint32_t j = 0; j < g->n; j++)
 		for (uint32_t k = 0; k < elements(g); k++) {
-			g->b[k][j] = (float)((int)(rng(&s) % 17) - 8) / 8;
-			put_element(g, g->b_image, g->b_mn, g->b_width, j, k, rows, g->b[k][j]);
+			g->b[k][j] = random_element(type_b(g), &s, .125f);
+			put_element(type_b(g), g->b_image, g->b_mn, g->b_width, j, k, rows, g->b[k][j]);
 		}
 	for (uint32_t i = 0; i < 64; i++)
 		for (uint32_t j = 0; j < g->n; j++)
@@ -176,12 +216,12 @@ static int run_gemm(Gemm *g, uint64_t seed)
 	return RUN(params, .kernel = gemm_kernel, .threads = 128, .smem = WG_SMEM, .seed = seed);
 }
 
-static Gemm *new_gemm(uint32_t n, uint32_t kind)
+static Gemm *new_gemm(uint32_t n, tilert_dtype a, tilert_dtype b)
 {
 	Gemm *g = calloc(1, sizeof *g);
 
 	g->n = n;
-	g->kind = kind;
+	g->types = TILE_CPU_PRODUCT(a, b);
 	g->a_width = g->b_width = 128;
 	return g;
 }
@@ -189,34 +229,36 @@ static Gemm *new_gemm(uint32_t n, uint32_t kind)
 static void test_wgmma(void **state)
 {
 	static const uint32_t ns[] = { 8, 24, 64, 128, 256 }, widths[] = { 16, 32, 64, 128 };
+	static const tilert_dtype types[][2] = { { TILERT_BF16, TILERT_BF16 }, { TILERT_F16, TILERT_F16 }, { TILERT_TF32, TILERT_TF32 },
+		{ TILERT_E4M3, TILERT_E5M2 }, { TILERT_E5M2, TILERT_E4M3 }, { TILERT_I8, TILERT_U8 }, { TILERT_U8, TILERT_I8 } };
 	uint32_t variant = 0;
 
 	(void)state;
-	for (unsigned kind = 0; kind < 3; kind++)
+	for (unsigned kind = 0; kind < sizeof types / sizeof types[0]; kind++)
 		for (unsigned i = 0; i < 5; i++)
 			for (unsigned w = 0; w < 16; w++)
-				for (unsigned mn = 0; mn < (kind == TILE_CPU_TF32 ? 1u : 4u); mn++, variant++) {
-					Gemm *g = new_gemm(ns[i], kind);
+				for (unsigned mn = 0; mn < (tilert_dtype_size(types[kind][0]) == 2 ? 4u : 1u); mn++, variant++) {
+					Gemm *g = new_gemm(ns[i], types[kind][0], types[kind][1]);
 
 					g->a_width = widths[w / 4];
 					g->b_width = widths[w % 4];
 					g->a_mn = mn & 1;
 					g->b_mn = mn >> 1;
-					g->from_registers = variant % 5 == 3 && !g->a_mn;
-					g->negate = variant % 3 == 1;
+					g->from_registers = variant % 5 == 3 && !g->a_mn && tilert_dtype_size(types[kind][0]) == 2;
+					g->negate = variant % 3 == 1 && !of_integers(g);
 					g->zero_start = variant % 7 == 2;
 					g->split_groups = variant % 2;
 					make_gemm(g, variant);
 					expect_ok(run_gemm(g, variant));
 					if (gemm_errors(g))
-						fail_msg("n %u kind %u widths %u %u majors %u %u", g->n, kind, g->a_width, g->b_width, g->a_mn, g->b_mn);
+						fail_msg("n %u types %u %u widths %u %u majors %u %u", g->n, types[kind][0], types[kind][1], g->a_width, g->b_width, g->a_mn, g->b_mn);
 					free(g);
 				}
 }
 
 static void test_wgmma_mistakes(void **state)
 {
-	Gemm *g = new_gemm(64, TILE_CPU_BF16);
+	Gemm *g = new_gemm(64, TILERT_BF16, TILERT_BF16);
 	unsigned late = 0, nan = 0;
 
 	(void)state;
@@ -253,7 +295,7 @@ static void chain_kernel(TileCpuThread *t, void *const *params)
 	tilecpu_fence_async(t);
 	sync_all(t, 128, 1);
 	for (uint32_t step = 0; step < 4; step++) {
-		tilecpu_wgmma(t, d[step % 2], g->n, g->kind, NULL, descriptor(A_AT, false, 128, 64, step), descriptor(B_AT, false, 128, 64, step), 1, 10);
+		tilecpu_wgmma(t, d[step % 2], g->n, g->types, NULL, descriptor(A_AT, false, 128, 64, step), descriptor(B_AT, false, 128, 64, step), 1, 10);
 		tilecpu_wgmma_commit(t);
 		if (step == 0)
 			continue;
@@ -270,7 +312,7 @@ static void chain_kernel(TileCpuThread *t, void *const *params)
 
 static void test_wgmma_chain(void **state)
 {
-	Gemm *g = new_gemm(64, TILE_CPU_F16);
+	Gemm *g = new_gemm(64, TILERT_F16, TILERT_F16);
 	void *params[] = { g };
 
 	(void)state;
@@ -289,14 +331,14 @@ static void flight_kernel(TileCpuThread *t, void *const *params)
 	float d[32] = { 0 };
 
 	tilecpu_role(t, "F", 0, 1);
-	tilecpu_wgmma(t, d, 64, TILE_CPU_BF16, a, 0, descriptor(0, false, 128, 64, 0), 1, 5);
+	tilecpu_wgmma(t, d, 64, TILE_CPU_PRODUCT(TILERT_BF16, TILERT_BF16), a, 0, descriptor(0, false, 128, 64, 0), 1, 5);
 	tilecpu_wgmma_commit(t);
 	if (what == 0)
 		return;
 	if (what == 1)
 		d[3] = 0;
 	if (what == 2)
-		tilecpu_wgmma(t, d + 8, 32, TILE_CPU_BF16, a, 0, descriptor(0, false, 128, 64, 0), 1, 6);
+		tilecpu_wgmma(t, d + 8, 32, TILE_CPU_PRODUCT(TILERT_BF16, TILERT_BF16), a, 0, descriptor(0, false, 128, 64, 0), 1, 6);
 	if (what == 3 && t->thread >= 96)
 		tilecpu_bar_sync(t, 1, 64, NULL, 8);
 	tilecpu_wgmma_wait(t, 0, 7);

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "runtime/include/tilert/tilert.h"
 #include "runtime/src/float16.h"
 #include "tests/unit/cpu_device.h"
 
@@ -61,13 +62,13 @@ static void test_warp(void **state)
 }
 
 typedef struct WarpGemm {
-	uint32_t kind;
+	tilert_dtype type;
 	float a[16][16], b[16][8], d[16][8];
 } WarpGemm;
 
-static uint32_t pack(uint32_t kind, float low, float high)
+static uint32_t pack(tilert_dtype type, float low, float high)
 {
-	return kind == TILE_CPU_BF16 ? rt_to_bf16(low) | (uint32_t)rt_to_bf16(high) << 16 : rt_to_f16(low) | (uint32_t)rt_to_f16(high) << 16;
+	return type == TILERT_BF16 ? rt_to_bf16(low) | (uint32_t)rt_to_bf16(high) << 16 : rt_to_f16(low) | (uint32_t)rt_to_f16(high) << 16;
 }
 
 static void mma_kernel(TileCpuThread *t, void *const *params)
@@ -77,11 +78,11 @@ static void mma_kernel(TileCpuThread *t, void *const *params)
 	float d[4] = { 1, 1, 1, 1 };
 
 	for (uint32_t h = 0; h < 4; h++)
-		a[h] = g->kind == TILE_CPU_TF32 ? rt_float_bits(g->a[i + h % 2 * 8][q + h / 2 * 4])
-			: pack(g->kind, g->a[i + h % 2 * 8][2 * q + h / 2 * 8], g->a[i + h % 2 * 8][2 * q + 1 + h / 2 * 8]);
+		a[h] = g->type == TILERT_TF32 ? rt_float_bits(g->a[i + h % 2 * 8][q + h / 2 * 4])
+			: pack(g->type, g->a[i + h % 2 * 8][2 * q + h / 2 * 8], g->a[i + h % 2 * 8][2 * q + 1 + h / 2 * 8]);
 	for (uint32_t h = 0; h < 2; h++)
-		b[h] = g->kind == TILE_CPU_TF32 ? rt_float_bits(g->b[q + h * 4][i]) : pack(g->kind, g->b[2 * q + h * 8][i], g->b[2 * q + 1 + h * 8][i]);
-	tilecpu_mma_sync(t, d, a, b, g->kind, 1);
+		b[h] = g->type == TILERT_TF32 ? rt_float_bits(g->b[q + h * 4][i]) : pack(g->type, g->b[2 * q + h * 8][i], g->b[2 * q + 1 + h * 8][i]);
+	tilecpu_mma_sync(t, d, a, b, TILE_CPU_PRODUCT(g->type, g->type), 1);
 	for (uint32_t h = 0; h < 4; h++)
 		g->d[i + h / 2 * 8][2 * q + h % 2] = d[h];
 }
@@ -93,8 +94,8 @@ static void test_mma_sync(void **state)
 	uint32_t s = 4;
 
 	(void)state;
-	for (g.kind = 0; g.kind < 3; g.kind++) {
-		uint32_t depth = g.kind == TILE_CPU_TF32 ? 8 : 16;
+	for (g.type = TILERT_F16; g.type <= TILERT_TF32; g.type++) {
+		uint32_t depth = g.type == TILERT_TF32 ? 8 : 16;
 
 		for (uint32_t i = 0; i < 256; i++)
 			(&g.a[0][0])[i] = (float)(rng(&s) % 16) / 4;

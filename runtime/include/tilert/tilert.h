@@ -128,7 +128,7 @@ TILERT_API tilert_kernel *tilert_module_kernel_at(tilert_module *m, size_t i); /
 /** Element types; names are those of the language. */
 typedef enum tilert_dtype {
 	TILERT_BOOL = 1, TILERT_I8, TILERT_I16, TILERT_I32, TILERT_I64, TILERT_U8, TILERT_U16, TILERT_U32,
-	TILERT_U64, TILERT_F16, TILERT_BF16, TILERT_TF32, TILERT_F32
+	TILERT_U64, TILERT_F16, TILERT_BF16, TILERT_TF32, TILERT_F32, TILERT_E4M3, TILERT_E5M2
 } tilert_dtype;
 TILERT_API const char *tilert_dtype_name(tilert_dtype t);
 TILERT_API size_t tilert_dtype_size(tilert_dtype t);

@@ -203,7 +203,7 @@ bool st_fill(Gen *g)
 /* Through a new fragment or shared tile: rows from n on are zero, or stay. */
 bool st_limit_copy(Gen *g)
 {
-	static const DType types[] = { DT_F32, DT_BF16, DT_F16, DT_I32, DT_I8, DT_U16, DT_I64 };
+	static const DType types[] = { DT_F32, DT_BF16, DT_F16, DT_I32, DT_I8, DT_U16, DT_I64, DT_E4M3, DT_E5M2 };
 	DType t = PICK(g, types);
 	int64_t rows = 8 << rng_below(&g->rng, 4), columns = 8 << rng_below(&g->rng, 4), total = rows + rng_below(&g->rng, 40);
 	Range r = default_range(g, t);
@@ -241,7 +241,7 @@ bool st_limit_copy(Gen *g)
 
 bool st_cp_async(Gen *g)
 {
-	static const DType types[] = { DT_F32, DT_BF16, DT_F16, DT_I32, DT_U8, DT_I64 };
+	static const DType types[] = { DT_F32, DT_BF16, DT_F16, DT_I32, DT_U8, DT_I64, DT_E4M3, DT_E5M2 };
 	DType t = PICK(g, types);
 	int64_t rows = 1 << rng_below(&g->rng, 7), columns = 8 << rng_below(&g->rng, 4);
 	Range r = default_range(g, t);

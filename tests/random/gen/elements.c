@@ -165,7 +165,7 @@ static int declare_local(Gen *g)
 	if (g->nvars == MAX_VARS)
 		return -1;
 	Ex e = ex_any(g, 2);
-	DType t = e.type == DT_TF32 ? DT_F32 : e.type;
+	DType t = computed(e.type);
 	if (e.literal || t != e.type) {
 		ex_free(&e);
 		e = ex_of_type(g, t, 1);

@@ -141,8 +141,7 @@ static Ex clamp(Ex e, Range r)
 	DType t = e.type;
 	if (dtype_is_float(t)) {
 		snprintf(fmt, sizeof fmt, "min(max(%%s, %s(%.17g)), %s(%.17g))", dtype_name(t), r.lo, dtype_name(t), r.hi);
-		if (t == DT_TF32) /* min of tf32 is one of f32 */
-			t = DT_F32;
+		t = computed(t);
 	} else
 		snprintf(fmt, sizeof fmt, "min(max(%%s, %s(%lld)), %s(%lld))", dtype_name(t), (long long)r.lo, dtype_name(t), (long long)r.hi);
 	return wrap(e, t, (Range){ fmax(e.range.lo, r.lo) > r.hi ? r.lo : fmax(e.range.lo, r.lo), fmin(e.range.hi, r.hi) < r.lo ? r.hi : fmin(e.range.hi, r.hi),
@@ -158,7 +157,7 @@ static Range narrow(DType t, Range r)
 	n.hi = fmin(n.hi, 1e9);
 	/* limits that the type has */
 	if (dtype_is_float(t)) {
-		double step = ldexp(1, -(t == DT_BF16 ? 0 : 2));
+		double step = ldexp(1, -(t == DT_BF16 || dtype_bits(t) == 8 ? 0 : 2));
 		n.lo = ceil(n.lo / step) * step;
 		n.hi = floor(n.hi / step) * step;
 		int digits = type_digits(t) - 1;
@@ -178,7 +177,7 @@ static Ex drop_fraction(Ex e, int frac)
 	if (e.range.frac <= frac)
 		return e;
 	Range r = { floor(e.range.lo), ceil(e.range.hi), 0 };
-	return wrap(e, e.type == DT_TF32 ? DT_F32 : e.type, r, "floor(%s)");
+	return wrap(e, computed(e.type), r, "floor(%s)");
 }
 
 static Range saturated(Range r, Range whole)
@@ -217,7 +216,7 @@ static Ex convert_to(Gen *g, Ex e, DType t)
 		r = e.range;
 	}
 	if (!range_exact(t, r)) /* rounding goes outward by less than this */
-		r = (Range){ r.lo - fabs(r.lo) / 128, r.hi + fabs(r.hi) / 128, r.frac };
+		r = (Range){ r.lo - rounding(t, r.lo), r.hi + rounding(t, r.hi), r.frac };
 	return cast(e, t, r);
 }
 
@@ -244,17 +243,17 @@ static DType mixed(Ex a, Ex b)
 		DType other = a.literal ? t : s;
 		Range r = a.literal ? a.range : b.range;
 		if (dtype_is_float(other) || range_inside(r, type_range(other)))
-			return other == DT_TF32 ? DT_F32 : other;
+			return computed(other);
 	}
 	if (s == DT_BOOL || t == DT_BOOL)
 		return s == t ? s : DT_NONE;
 	if (fs && ft) {
-		s = s == DT_TF32 ? DT_F32 : s;
-		t = t == DT_TF32 ? DT_F32 : t;
+		s = computed(s);
+		t = computed(t);
 		return s == t ? s : s == DT_F32 || t == DT_F32 ? DT_F32 : DT_NONE;
 	}
 	if (fs || ft)
-		return fs ? (s == DT_TF32 ? DT_F32 : s) : t == DT_TF32 ? DT_F32 : t;
+		return computed(fs ? s : t);
 	if (dtype_bits(s) != dtype_bits(t))
 		return dtype_bits(s) > dtype_bits(t) ? s : t;
 	return dtype_is_signed(s) ? t : s;
@@ -283,7 +282,7 @@ static DType unify(Gen *g, Ex *a, Ex *b)
 		b->range = y.range;
 		return t;
 	}
-	t = a->type == DT_TF32 ? DT_F32 : a->type;
+	t = computed(a->type);
 	if (t == DT_BOOL)
 		t = DT_I32;
 	*a = convert_to(g, *a, t);
@@ -423,7 +422,7 @@ static Ex unary(Gen *g, Ex a)
 		snprintf(fmt, sizeof fmt, "(~%s(%%s))", dtype_name(t));
 		return wrap(a, t, type_range(t), fmt);
 	}
-	if (t == DT_TF32)
+	if (computed(t) != t)
 		return a;
 	double size = fmax(fabs(a.range.lo), fabs(a.range.hi));
 	char fmt[32];

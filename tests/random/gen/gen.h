@@ -91,6 +91,8 @@ Range range_join(Range a, Range b);
 DType random_type(Gen *g);
 DType random_float(Gen *g);
 int type_digits(DType t);
+DType computed(DType t); /* what arithmetic on it gives */
+double rounding(DType t, double x); /* bounds what rounding x to it adds */
 
 /* ---- expr.c ---- */
 typedef struct Ex {

@@ -4,7 +4,7 @@
 #include "tests/random/gen/gen.h"
 
 /* Small numbers, so that sums over K and many additions stay exact. */
-static Range operand_range(void) { return (Range){ -3, 3, 1 }; }
+static Range operand_range(DType t) { return dtype_is_float(t) ? (Range){ -3, 3, 1 } : type_range(t); }
 static Range sum_range(int64_t k, int times)
 {
 	double m = 9.0 * (double)k * times;
@@ -32,8 +32,8 @@ static bool shared_operand(Gen *g, DType t, int64_t rows, int64_t columns, bool 
 	static const char *const swizzles[] = { "swizzle32", "swizzle64", "swizzle128" };
 	int wide = rng_below(&g->rng, 3);
 	bool fits = CHANCE(g, 25) && ext[planes + 1] * dtype_bytes(t) % (32 << wide) == 0;
-	int s = tile_shared(g, t, planes ? 3 : 2, ext, operand_range(), fits ? swizzles[wide] : NULL);
-	int x = s < 0 ? -1 : tile_param(g, 1, t, planes ? 3 : 2, ext, operand_range());
+	int s = tile_shared(g, t, planes ? 3 : 2, ext, operand_range(t), fits ? swizzles[wide] : NULL);
+	int x = s < 0 ? -1 : tile_param(g, 1, t, planes ? 3 : 2, ext, operand_range(t));
 	if (x < 0) {
 		if (s >= 0)
 			g->tile[s].reads = g->tile[s].writes = false;
@@ -58,8 +58,8 @@ static bool shared_operand(Gen *g, DType t, int64_t rows, int64_t columns, bool 
 static bool register_operand(Gen *g, DType t, int64_t rows, int64_t columns, char *text, size_t size)
 {
 	int64_t ext[2] = { rows, columns };
-	int f = tile_frag(g, t, 2, ext, operand_range(), CHANCE(g, 50) ? "mma" : NULL);
-	int x = f < 0 ? -1 : tile_param(g, 1, t, 2, ext, operand_range());
+	int f = tile_frag(g, t, 2, ext, operand_range(t), CHANCE(g, 50) ? "mma" : NULL);
+	int x = f < 0 ? -1 : tile_param(g, 1, t, 2, ext, operand_range(t));
 	if (x < 0) {
 		if (f >= 0)
 			g->tile[f].reads = g->tile[f].writes = false;
@@ -72,9 +72,9 @@ static bool register_operand(Gen *g, DType t, int64_t rows, int64_t columns, cha
 	return true;
 }
 
-static void put_products(Gen *g, const char *d, const char *a, const char *b)
+static void put_products(Gen *g, const char *d, const char *a, const char *b, bool integers)
 {
-	static const char *const ops[] = { "+=", "+=", "-=" };
+	const char *const ops[] = { "+=", "+=", integers ? "+=" : "-=" };
 	sync_now(g);
 	line(g, "%s = %s @ %s;", d, a, b);
 	for (int n = rng_below(&g->rng, 3); n > 0; n--) {
@@ -87,32 +87,46 @@ static void put_products(Gen *g, const char *d, const char *a, const char *b)
 	}
 }
 
+/* The operands' types; those of bytes may differ. */
+static void product_types(Gen *g, DType *a, DType *b)
+{
+	static const DType types[] = { DT_BF16, DT_BF16, DT_F16, DT_TF32 }, floats[] = { DT_E4M3, DT_E4M3, DT_E5M2 }, integers[] = { DT_I8, DT_U8 };
+	int kind = rng_below(&g->rng, 6);
+	*a = kind == 4 ? PICK(g, floats) : kind == 5 ? PICK(g, integers) : PICK(g, types);
+	*b = kind == 4 ? PICK(g, floats) : kind == 5 ? PICK(g, integers) : *a;
+}
+
 bool st_product(Gen *g)
 {
-	static const DType types[] = { DT_BF16, DT_BF16, DT_F16, DT_TF32 };
-	DType t = PICK(g, types);
-	int64_t m = 16 * g->warps, n = 8 * rng_between(&g->rng, 1, 12), k = 16 << rng_below(&g->rng, 4);
+	DType t, u;
+	product_types(g, &t, &u);
+	bool bytes = dtype_bytes(t) == 1, integers = !dtype_is_float(t), halves = dtype_bytes(t) == 2;
+	int64_t unit = bytes ? 32 : 16, m = 16 * g->warps, n = (integers ? 16 : 8) * rng_between(&g->rng, 1, integers ? 6 : 12), k = unit << rng_below(&g->rng, bytes ? 3 : 4);
 	char a[96], b[96];
 	if (g->warps % 4 || g->nesting)
 		return false;
 	if (CHANCE(g, 30))
-		k = 16 * rng_between(&g->rng, 1, 6);
+		k = unit * rng_between(&g->rng, 1, bytes ? 4 : 6);
 	if (CHANCE(g, 10))
-		n = 8 * rng_between(&g->rng, 12, 32);
+		n = (integers ? 16 : 8) * rng_between(&g->rng, integers ? 6 : 12, integers ? 16 : 32);
+	if (integers && CHANCE(g, 20))
+		n = CHANCE(g, 50) ? 8 : 24;
 	if (m * n / (32 * g->warps) > g->regs_left)
 		return false;
-	bool in_registers = t != DT_TF32 && CHANCE(g, 25), at = t != DT_TF32 && !in_registers && CHANCE(g, 35) && m * dtype_bytes(t) % 16 == 0;
-	bool bt = t == DT_TF32 || CHANCE(g, 50);
+	bool in_registers = halves && CHANCE(g, 25), at = halves && !in_registers && CHANCE(g, 35) && m * dtype_bytes(t) % 16 == 0;
+	bool bt = !halves || CHANCE(g, 50);
 	bool ok = in_registers ? register_operand(g, t, m, k, a, sizeof a) : shared_operand(g, t, m, k, at, a, sizeof a);
-	if (!ok || !shared_operand(g, t, k, n, bt, b, sizeof b))
+	if (!ok || !shared_operand(g, u, k, n, bt, b, sizeof b))
 		return false;
 	int64_t ext[2] = { m, n };
-	int d = tile_frag(g, DT_F32, 2, ext, sum_range(k, 3), NULL);
+	DType sum = integers ? DT_I32 : DT_F32;
+	Range range = integers ? type_range(sum) : sum_range(k, 3);
+	int d = tile_frag(g, sum, 2, ext, range, NULL);
 	if (d < 0)
 		return false;
 	g->tile[d].mma = true;
-	put_products(g, g->tile[d].name, a, b);
-	g->tile[d].range = sum_range(k, 3);
+	put_products(g, g->tile[d].name, a, b, integers);
+	g->tile[d].range = range;
 	return true;
 }
 
@@ -120,8 +134,8 @@ bool st_product(Gen *g)
 
 static bool warp_operand(Gen *g, DType t, int64_t rows, int64_t columns, char *text, size_t size)
 {
-	int f = tile_warp_frag(g, t, rows, columns, operand_range());
-	int x = f < 0 ? -1 : tile_param(g, 1, t, 2, (int64_t[]){ rows, columns }, operand_range());
+	int f = tile_warp_frag(g, t, rows, columns, operand_range(t));
+	int x = f < 0 ? -1 : tile_param(g, 1, t, 2, (int64_t[]){ rows, columns }, operand_range(t));
 	if (x < 0) {
 		if (f >= 0)
 			g->tile[f].reads = g->tile[f].writes = false;

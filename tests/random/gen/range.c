@@ -7,11 +7,17 @@ int type_digits(DType t)
 {
 	switch (t) {
 	case DT_BF16: return 8;
+	case DT_E4M3: return 4;
+	case DT_E5M2: return 3;
 	case DT_F16: case DT_TF32: return 11;
 	case DT_F32: return 24;
 	default: return (int)dtype_bits(t);
 	}
 }
+
+DType computed(DType t) { return t == DT_TF32 || t == DT_E4M3 || t == DT_E5M2 ? DT_F32 : t; }
+
+double rounding(DType t, double x) { return fabs(x) / (t == DT_E4M3 ? 16 : t == DT_E5M2 ? 8 : 128); }
 
 Range type_range(DType t)
 {
@@ -20,14 +26,17 @@ Range type_range(DType t)
 		return (Range){ 0, 1, 0 };
 	if (!dtype_is_float(t))
 		return (Range){ dtype_is_signed(t) ? -top : 0, top - 1, 0 };
-	double limit = t == DT_F16 ? 30000 : 1e9;
-	return (Range){ -limit, limit, t == DT_F16 ? 8 : t == DT_BF16 ? 10 : 20 };
+	if (t == DT_E4M3)
+		return (Range){ -240, 240, 6 };
+	double limit = t == DT_F16 || t == DT_E5M2 ? 30000 : 1e9;
+	return (Range){ -limit, limit, t == DT_F16 || t == DT_E5M2 ? 8 : t == DT_BF16 ? 10 : 20 };
 }
 
 Range default_range(Gen *g, DType t)
 {
-	double m = ldexp(1, rng_between(&g->rng, 2, 5));
-	int frac = rng_below(&g->rng, t == DT_BF16 ? 2 : 4);
+	bool few = t == DT_E4M3 || t == DT_E5M2;
+	double m = ldexp(1, rng_between(&g->rng, 2, t == DT_E5M2 ? 2 : t == DT_E4M3 ? 3 : 5));
+	int frac = rng_below(&g->rng, t == DT_BF16 || few ? 2 : 4);
 	if (t == DT_BOOL)
 		return type_range(t);
 	if (!dtype_is_float(t))
@@ -65,7 +74,7 @@ Range range_join(Range a, Range b)
 
 DType random_type(Gen *g)
 {
-	static const DType types[] = { DT_F32, DT_F32, DT_F32, DT_BF16, DT_BF16, DT_F16, DT_F16, DT_TF32, DT_I32, DT_I32, DT_I8, DT_U8,
+	static const DType types[] = { DT_F32, DT_F32, DT_F32, DT_BF16, DT_BF16, DT_F16, DT_F16, DT_TF32, DT_E4M3, DT_E5M2, DT_I32, DT_I32, DT_I8, DT_U8,
 		DT_I16, DT_U16, DT_U32, DT_I64, DT_U64, DT_BOOL };
 	return PICK(g, types);
 }

@@ -11,7 +11,7 @@ static int declare(Gen *g, Ex e)
 		ex_free(&e);
 		return -1;
 	}
-	DType t = e.type == DT_TF32 ? DT_F32 : e.type;
+	DType t = computed(e.type);
 	e = ex_into(g, e, t, e.range);
 	Var *v = &g->var[g->nvars++];
 	*v = (Var){ .type = t, .range = e.range, .uniform = !g->threads_differ };

@@ -5,7 +5,7 @@
 
 #include "tests/random/gen/gen.h"
 
-static const DType types[] = { DT_BF16, DT_F16, DT_F32, DT_TF32, DT_I32, DT_U8, DT_I16, DT_I64, DT_U16, DT_I8, DT_U32, DT_U64 };
+static const DType types[] = { DT_BF16, DT_F16, DT_F32, DT_TF32, DT_I32, DT_U8, DT_I16, DT_I64, DT_U16, DT_I8, DT_U32, DT_U64, DT_E4M3, DT_E5M2 };
 
 static const char *layout_for(Gen *g, DType t, int64_t rows, int64_t columns)
 {

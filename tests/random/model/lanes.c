@@ -4,7 +4,7 @@
 
 #include "tests/random/model/machine.h"
 
-void model_fail(Machine *m, const Op *at, const char *fmt, ...)
+void model_fail(Model *m, const Op *at, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
@@ -18,7 +18,7 @@ void model_fail(Machine *m, const Op *at, const char *fmt, ...)
 	longjmp(m->fail, 1);
 }
 
-void env_init(Env *e, Machine *m, Cta *cta, Env *outer, int outer_lane, int lanes)
+void env_init(Env *e, Model *m, Cta *cta, Env *outer, int outer_lane, int lanes)
 {
 	*e = (Env){ .m = m, .cta = cta, .outer = outer, .outer_lane = outer_lane, .lanes = lanes, .warps = (lanes + 31) / 32 };
 	e->value = ARENA_ARRAY(m->arena, Lanes, m->ids);

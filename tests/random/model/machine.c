@@ -191,7 +191,7 @@ static bool run_team(Team *t)
 
 /* ---- launches ---- */
 
-static void run_cluster(Machine *m, int first_x, int y, int z)
+static void run_cluster(Model *m, int first_x, int y, int z)
 {
 	memset(&m->cluster_sync, 0, sizeof m->cluster_sync);
 	for (int r = 0; r < m->cluster; r++) {
@@ -218,7 +218,7 @@ static void run_cluster(Machine *m, int first_x, int y, int z)
 }
 
 /* The extents of the launch: the ops before `grid` on one lane. */
-static void find_grid(Machine *m)
+static void find_grid(Model *m)
 {
 	Env host;
 	env_init(&host, m, NULL, NULL, 0, 1);
@@ -234,7 +234,7 @@ static void find_grid(Machine *m)
 	}
 }
 
-static void widen(Machine *m, const Value *v)
+static void widen(Model *m, const Value *v)
 {
 	if (!v)
 		return;
@@ -253,7 +253,7 @@ static bool widen_op(Op *op, void *user)
 	return true;
 }
 
-static void run_all(Machine *m)
+static void run_all(Model *m)
 {
 	m->base = UINT32_MAX;
 	tir_walk(m->kernel->regions[0], widen_op, m);
@@ -271,8 +271,8 @@ static void run_all(Machine *m)
 bool model_run(Tir *t, const Op *kernel, const ModelArgs *args, ModelCount *count, char *error, size_t error_size)
 {
 	Arena *arena = arena_new();
-	Machine *m = ARENA_NEW(arena, Machine);
-	*m = (Machine){ .t = t, .kernel = kernel, .args = args, .count = count, .arena = arena, .error = error, .error_size = error_size };
+	Model *m = ARENA_NEW(arena, Model);
+	*m = (Model){ .t = t, .kernel = kernel, .args = args, .count = count, .arena = arena, .error = error, .error_size = error_size };
 	error[0] = '\0';
 	bool ok = setjmp(m->fail) == 0;
 	if (ok)

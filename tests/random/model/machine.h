@@ -37,12 +37,12 @@ typedef struct Object { /* what a value of kind object is here */
 	Lanes *var;
 } Object;
 
-typedef struct Machine Machine;
+typedef struct Model Model;
 typedef struct Cta Cta;
 typedef struct Env Env;
 
 struct Env { /* values of a set of lanes; what is not here is looked up outside */
-	Machine *m;
+	Model *m;
 	Cta *cta;
 	Env *outer;
 	int outer_lane;    /* lane 0 here is this lane there */
@@ -77,7 +77,7 @@ typedef struct Team {
 } Team;
 
 struct Cta {
-	Machine *m;
+	Model *m;
 	int rank, block[3];
 	Team team[MAX_TEAMS];
 	int nteams;
@@ -86,7 +86,7 @@ struct Cta {
 
 typedef struct Chunk { struct Chunk *next; size_t used, size; } Chunk;
 
-struct Machine {
+struct Model {
 	Tir *t;
 	const Op *kernel;
 	const ModelArgs *args;
@@ -102,7 +102,7 @@ struct Machine {
 	uint64_t budget;
 };
 
-__attribute__((format(printf, 3, 4), noreturn)) void model_fail(Machine *m, const Op *at, const char *fmt, ...);
+__attribute__((format(printf, 3, 4), noreturn)) void model_fail(Model *m, const Op *at, const char *fmt, ...);
 
 /* ---- lanes.c ---- */
 Lanes lanes_of(Env *e, const Value *v);
@@ -113,16 +113,16 @@ int64_t uniform_int(Env *e, const Value *v);
 Lanes lanes_new(Env *e, bool varying);
 void lanes_set(Env *e, const Value *v, Lanes l);
 Object *object_of(Env *e, const Value *v);
-void env_init(Env *e, Machine *m, Cta *cta, Env *outer, int outer_lane, int lanes);
+void env_init(Env *e, Model *m, Cta *cta, Env *outer, int outer_lane, int lanes);
 bool all_active(const Env *e);
 
 /* ---- scalar.c: everything that a lane does for itself; false when op is none of it ---- */
 bool scalar_step(Env *e, const Op *op);
 
 /* ---- memory.c ---- */
-void store_init(Machine *m, Store *s, const Op *object, int64_t bytes_shared);
-Num store_load(Machine *m, const Op *at, const Store *s, const int64_t *index);
-void store_store(Machine *m, const Op *at, const Store *s, const int64_t *index, Num x);
+void store_init(Model *m, Store *s, const Op *object, int64_t bytes_shared);
+Num store_load(Model *m, const Op *at, const Store *s, const int64_t *index);
+void store_store(Model *m, const Op *at, const Store *s, const int64_t *index, Num x);
 bool store_inside(const Store *s, const int64_t *index);
 
 /* A tile operand: cell (c0, c1, ...) of it is element start[d] + c[axis of d] of the store. */

@@ -4,7 +4,7 @@
 #include "tests/random/model/machine.h"
 
 /* Own storage unless it is given later; poison. */
-void store_init(Machine *m, Store *s, const Op *object, int64_t bytes_shared)
+void store_init(Model *m, Store *s, const Op *object, int64_t bytes_shared)
 {
 	const Type *ty = &object->result->type;
 	int64_t n = 1;
@@ -29,7 +29,7 @@ bool store_inside(const Store *s, const int64_t *index)
 	return true;
 }
 
-static int64_t byte_of(Machine *m, const Op *at, const Store *s, const int64_t *index)
+static int64_t byte_of(Model *m, const Op *at, const Store *s, const int64_t *index)
 {
 	int64_t n = 0;
 	for (int d = 0; d < s->rank; d++) {
@@ -41,7 +41,7 @@ static int64_t byte_of(Machine *m, const Op *at, const Store *s, const int64_t *
 	return n * dtype_bytes(s->dtype);
 }
 
-Num store_load(Machine *m, const Op *at, const Store *s, const int64_t *index)
+Num store_load(Model *m, const Op *at, const Store *s, const int64_t *index)
 {
 	int64_t b = byte_of(m, at, s, index);
 	for (unsigned k = 0; k < dtype_bytes(s->dtype); k++)
@@ -50,7 +50,7 @@ Num store_load(Machine *m, const Op *at, const Store *s, const int64_t *index)
 	return num_decode(s->dtype, s->data + b);
 }
 
-void store_store(Machine *m, const Op *at, const Store *s, const int64_t *index, Num x)
+void store_store(Model *m, const Op *at, const Store *s, const int64_t *index, Num x)
 {
 	int64_t b = byte_of(m, at, s, index);
 	memset(s->defined + b, x.undefined ? CELL_GARBAGE : CELL_DEFINED, dtype_bytes(s->dtype));

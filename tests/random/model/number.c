@@ -23,6 +23,8 @@ static Format format_of(DType t)
 	case DT_F16: return (Format){ 11, -14, 65504 };
 	case DT_BF16: return (Format){ 8, -126, 0x1.fep127 };
 	case DT_TF32: return (Format){ 11, -126, 0x1.ffcp127 };
+	case DT_E4M3: return (Format){ 4, -6, 448 };
+	case DT_E5M2: return (Format){ 3, -14, 57344 };
 	default: return (Format){ 24, -126, 0x1.fffffep127 };
 	}
 }
@@ -31,16 +33,19 @@ double num_round(DType t, double v)
 {
 	Format f = format_of(t);
 	int e;
+	bool byte = dtype_bits(t) == 8; /* those have no number too large for them */
+	if (byte && isinf(v))
+		return copysign(f.largest, v);
 	if (v == 0 || !isfinite(v))
 		return v;
 	if (t == DT_F32)
 		return (double)(float)v;
-	if (fabs(v) <= 128 && v == trunc(v)) /* most are: quickly */
+	if (!byte && fabs(v) <= 128 && v == trunc(v)) /* most are: quickly */
 		return v;
 	(void)frexp(v, &e); /* |v| in [2^(e-1), 2^e) */
 	int ulp = (e - 1 < f.least ? f.least : e - 1) - (f.digits - 1);
 	double r = ldexp(nearbyint(ldexp(v, -ulp)), ulp);
-	return fabs(r) > f.largest ? copysign(INFINITY, v) : r;
+	return fabs(r) > f.largest ? copysign(byte ? f.largest : INFINITY, v) : r;
 }
 
 Num num_int(DType t, int64_t v) { return (Num){ .i = wrap(t, (uint64_t)v) }; }
@@ -78,6 +83,28 @@ static unsigned encode_half(double v)
 	return sign | (unsigned)(e + 14) << 10 | ((unsigned)ldexp(a, 11 - e) & 1023);
 }
 
+/* Of 8 bits: the numbers of one sign follow one another, each 2^-(digits - 1) of its power of two from the next. */
+static double decode_byte(DType t, unsigned b)
+{
+	Format f = format_of(t);
+	int m = 1 << (f.digits - 1), e = (int)(b & 127) / m, low = (int)(b & 127) % m;
+	double v = e ? ldexp(m + low, e - 1 + f.least - (f.digits - 1)) : ldexp(low, f.least - (f.digits - 1));
+	if (v > f.largest)
+		v = t == DT_E5M2 && low == 0 ? INFINITY : NAN;
+	return b & 128 ? -v : v;
+}
+
+static unsigned encode_byte(DType t, double v)
+{
+	unsigned sign = signbit(v) ? 128 : 0;
+	if (isnan(v))
+		return 0x7f;
+	for (unsigned b = 0; b < 127; b++)
+		if (decode_byte(t, b) == fabs(v))
+			return sign | b;
+	return 0x7f;
+}
+
 static uint32_t float_bits(double v)
 {
 	float f = (float)v;
@@ -101,6 +128,7 @@ Num num_decode(DType t, const unsigned char *bytes)
 	case DT_F32: case DT_TF32: return (Num){ .f = bits_float((uint32_t)u) };
 	case DT_BF16: return (Num){ .f = bits_float((uint32_t)u << 16) };
 	case DT_F16: return (Num){ .f = decode_half((unsigned)u) };
+	case DT_E4M3: case DT_E5M2: return (Num){ .f = decode_byte(t, (unsigned)u) };
 	default: return num_int(t, (int64_t)u);
 	}
 }
@@ -112,6 +140,7 @@ void num_encode(DType t, Num x, unsigned char *bytes)
 	case DT_F32: case DT_TF32: u = float_bits(x.f); break;
 	case DT_BF16: u = float_bits(x.f) >> 16; break;
 	case DT_F16: u = encode_half(x.f); break;
+	case DT_E4M3: case DT_E5M2: u = encode_byte(t, x.f); break;
 	default: u = (uint64_t)x.i; break;
 	}
 	memcpy(bytes, &u, dtype_bytes(t));

@@ -17,7 +17,7 @@ static void run_for(Team *t, const Op *op, int lane)
 {
 	const Attr *extents = attr_get(op, AT_EXTENTS);
 	int64_t count = 1;
-	Machine *m = t->env.m;
+	Model *m = t->env.m;
 	Env body;
 	for (int k = 0; k < extents->n; k++)
 		count *= extents->list[k];

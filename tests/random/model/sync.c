@@ -6,7 +6,7 @@
 /* ---- declarations ---- */
 
 /* Warps of the roles named in a comma-separated list; name[..] is one instance. */
-static int warps_of_roles(const Machine *m, const char *list)
+static int warps_of_roles(const Model *m, const char *list)
 {
 	int warps = 0;
 	for (const Op *op = m->kernel->regions[0]->first; op; op = op->next) {
@@ -31,7 +31,7 @@ static bool find_remote(Op *op, void *user)
 	return true;
 }
 
-static bool arrived_at_remotely(const Machine *m, const Value *barrier)
+static bool arrived_at_remotely(const Model *m, const Value *barrier)
 {
 	Search s = { .barrier = barrier };
 	tir_walk(m->kernel->regions[0], find_remote, &s);
@@ -40,7 +40,7 @@ static bool arrived_at_remotely(const Machine *m, const Value *barrier)
 
 void barrier_declare(Env *e, const Op *op)
 {
-	Machine *m = e->m;
+	Model *m = e->m;
 	const char *from = attr_text(op, AT_FROM, NULL);
 	int count = from ? warps_of_roles(m, from) : (int)attr_int(op, AT_COUNT, 1);
 	Object *o = &e->object[op->result->id - m->base];
@@ -99,7 +99,7 @@ static void complete(MBarrier *b)
 /* Announced at the CTA's own barrier; the bytes are there already. */
 void barrier_bytes(Team *t, const Op *at, const Value *barrier, int64_t use, int64_t bytes, bool multicast)
 {
-	Machine *m = t->env.m;
+	Model *m = t->env.m;
 	slot_of(t, t->env.cta, at, barrier, use)->tx += bytes * (multicast ? m->cluster : 1);
 	for (int r = 0; r < m->cluster; r++) {
 		if (!multicast && r != t->env.cta->rank)
@@ -181,7 +181,7 @@ static StepResult sync_named(Team *t, const Op *op)
 
 static StepResult sync_cluster(Team *t)
 {
-	Machine *m = t->env.m;
+	Model *m = t->env.m;
 	return meet(t, &m->cluster_sync.arrived, &m->cluster_sync.generation, t->env.warps, m->cluster * m->threads / 32, true);
 }
 

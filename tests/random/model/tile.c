@@ -69,16 +69,20 @@ static void run_mma(Env *e, const Op *op, int warp)
 	int64_t rows = d.shape[0], columns = d.shape[1], depth = a.shape[1];
 	int64_t acc = attr_int(op, AT_ACC, 0);
 	const Num *left = gather(e, op, &a), *right = gather(e, op, &b);
+	DType type = op->args[0]->type.dtype;
+	bool integers = !dtype_is_float(type);
 	for (int64_t i = 0; i < rows; i++)
 		for (int64_t j = 0; j < columns; j++) {
 			Num old = acc ? cells_load(e, op, &d, i * columns + j, false) : (Num){ .f = 0 };
 			double sum = 0;
+			int64_t whole = 0;
 			for (int64_t k = 0; k < depth; k++) {
 				const Num *x = &left[i * depth + k], *y = &right[k * columns + j];
 				old.undefined |= x->undefined || y->undefined;
-				sum += x->f * y->f;
+				sum += integers ? 0 : x->f * y->f;
+				whole += integers ? x->i * y->i : 0;
 			}
-			Num r = num_float(DT_F32, acc < 0 ? old.f - sum : old.f + sum);
+			Num r = integers ? num_int(type, (acc ? old.i : 0) + whole) : num_float(type, acc < 0 ? old.f - sum : old.f + sum);
 			r.undefined = old.undefined;
 			cells_store(e, op, &d, i * columns + j, r, false);
 		}
@@ -132,7 +136,7 @@ static int64_t cells_bytes(const Cells *c)
 /* To the same place in every CTA of the cluster. */
 static void multicast(Team *t, const Op *op, const Cells *src, const Cells *dst)
 {
-	Machine *m = t->env.m;
+	Model *m = t->env.m;
 	for (int r = 0; r < m->cluster; r++) {
 		Cells there = *dst;
 		there.store = object_of(&m->cta[r].team[0].env, dst->ref.object->result)->store;

@@ -1,0 +1,49 @@
+/* machine.h - what a machine has: its limits and its products.  Facts alone: how its code is written is a back end's (compiler/lower/).
+ *
+ * The CPU device runs programs of these machines, so it is none itself.
+ */
+#ifndef TILE_MACHINE_H
+#define TILE_MACHINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dsl/dtype.h"
+
+/* One kind of product instruction: D [m][n] += A [m][k] B [k][n]. */
+typedef struct Product {
+	DType a, b, d;
+	int k;               /* of an instruction */
+	bool wgmma;          /* by warpgroups, from shared memory */
+	bool mma_sync;       /* by a warp, from registers */
+	bool a_in_registers; /* of wgmma */
+	bool both_majors;    /* else operands have K innermost */
+	bool negates;        /* D -= A B */
+	bool few_columns;    /* n is 8, 24 or a multiple of 16; else of 8 */
+	const char *types;   /* of A and B, as PTX has them */
+} Product;
+
+typedef struct Machine {
+	const char *name;    /* as --target and ptxas have it */
+	int threads;         /* of a CTA */
+	int warp;            /* threads */
+	int cluster;         /* CTAs */
+	int occupancy;       /* CTAs of an SM */
+	int named_barriers;  /* of a CTA */
+	int sm_registers, thread_registers, register_step;
+	int least_setmaxnreg, most_setmaxnreg;
+	int wgmma_columns;   /* most of one instruction */
+	int wgmma_registers, wgmma_a_registers; /* that ptxas wants beside the accumulator; more with A in registers */
+	int64_t cta_shared, sm_shared, cta_reserved; /* bytes: most of one CTA; of an SM; the system's of each CTA */
+	int box_extent, box_rank, transfer_unit, transfer_align; /* of TMA: elements, dimensions; bytes */
+	int arrivals;        /* of an mbarrier's phase */
+	const Product *products;
+	int nproducts;
+} Machine;
+
+extern const Machine machine_sm90a;
+
+/* The product of operands of these types; NULL: there is none. */
+const Product *machine_product(const Machine *m, DType a, DType b);
+
+#endif
