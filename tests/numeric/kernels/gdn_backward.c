@@ -337,6 +337,59 @@ static void run_same_bits(const void *row)
 	release(&b);
 }
 
+/* ---- alone ---- */
+
+static tilert_ptr rows_of(const GdnTensor *t, tilert_ptr p, int64_t token) { return p + (tilert_ptr)((size_t)(token * t->strides.token) * tilert_dtype_size(t->dtype)); }
+
+/* Sequence n as a call of its own, with the buffers of all. */
+static void run_sequence(const Backward *b, int64_t n)
+{
+	const GdnRun *r = b->r;
+	const int64_t at = r->offsets[n], state = n * gdn_run_state(r) * (int64_t)sizeof(float);
+	tilekern_gdn_params f = r->p;
+	tilekern_gdn_backward_params p = b->p;
+	const struct { tilert_ptr *p; const GdnTensor *t; } rows[] = {
+		{ &f.q, &r->q }, { &f.k, &r->k }, { &f.v, &r->v }, { &f.g, &r->g }, { &f.beta, &r->beta }, { &p.dout, &b->dout }, { &p.dq, &b->token[DQ] },
+		{ &p.dk, &b->token[DK] }, { &p.dv, &b->token[DV] }, { &p.dg, &b->token[DG] }, { &p.dbeta, &b->token[DBETA] },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		*rows[i].p = rows_of(rows[i].t, *rows[i].p, at);
+	f.batch = 1;
+	f.tokens = r->offsets[n + 1] - at;
+	f.sequences = 0;
+	f.cu_seqlens = 0;
+	f.initial_state += (tilert_ptr)state;
+	p.dfinal_state += (tilert_ptr)state;
+	p.dinitial_state += (tilert_ptr)state;
+	p.forward = &f;
+	GDN_OK(tilekern_gdn_backward(r->gdn, &p, NULL));
+	OK(tilert_stream_sync(numeric_device(), NULL));
+}
+
+/* Each sequence alone gives the bits that it gives beside others. */
+static void run_alone(const void *row)
+{
+	Backward b = make(row, 1);
+	float *want[ALL], *got[ALL];
+	run(&b);
+	take_all(&b, want);
+	for (int64_t n = 0; n < b.r->sequences; n++) {
+		poison(&b);
+		run_sequence(&b, n);
+		take_all(&b, got);
+		for (int i = 0; i <= DH0; i++) {
+			const int64_t width = i == DH0 ? gdn_run_state(b.r) : b.token[i].heads * b.token[i].width, first = i == DH0 ? n : b.r->offsets[n];
+			const int64_t count = i == DH0 ? 1 : b.r->offsets[n + 1] - first;
+			if (memcmp(got[i] + first * width, want[i] + first * width, (size_t)(count * width) * sizeof **got) != 0)
+				fail_msg("%s of sequence %lld has other bits alone", names[i], (long long)n);
+			free(got[i]);
+		}
+	}
+	for (int i = 0; i <= DH0; i++)
+		free(want[i]);
+	release(&b);
+}
+
 /* ---- refusals ---- */
 
 static void expect_refused(const Backward *b, const tilekern_gdn_backward_params *p, const char *const *words)
@@ -444,7 +497,7 @@ static void run_random(const void *unused)
 
 size_t gdn_backward_cases(NumericCase *out)
 {
-	static const int mixed[] = { 40, 0, 1, 65, 33, 130, -1 }, few[] = { 33, 0, 66, -1 }, long_ones[] = { 300, 0, 550, 20, -1 };
+	static const int mixed[] = { 40, 0, 1, 65, 33, 130, -1 }, few[] = { 33, 0, 66, -1 }, long_ones[] = { 300, 0, 550, 20, -1 }, longest[] = { 300, 5000, 0, 4200, -1 };
 #define IN(...) .in = { __VA_ARGS__ }
 	static const struct { const char *name; void (*run)(const void *); GdnRow row; } cases[] = {
 		{ "mild", run_gradients, { IN(.tokens = 173, .qk_heads = 2, .seed = 1) } },
@@ -486,6 +539,12 @@ size_t gdn_backward_cases(NumericCase *out)
 		{ "cut_exact", run_gradients, { .lengths = long_ones, IN(.gates = GDN_GATES_STRONG, .seed = 33), .states = GDN_BOTH, .split = TILEKERN_SPLIT_EXACT,
 			.processors = 16 } },
 		{ "same_bits", run_same_bits, { .lengths = few, .spare = 5, IN(.value_heads = 2, .seed = 27), .options = NORM | RAW | SIGMOID, .states = GDN_BOTH } },
+		{ "alone", run_alone, { .lengths = long_ones, IN(.qk_heads = 2, .value_heads = 4, .seed = 49), .states = GDN_BOTH, .split = TILEKERN_SPLIT_OFF,
+			.processors = 16 } },
+		{ "alone_invariant", run_alone, { .lengths = longest, IN(.gates = GDN_GATES_MIXED, .seed = 50), .states = GDN_BOTH, .split = TILEKERN_SPLIT_INVARIANT,
+			.processors = 16 } },
+		{ "alone_invariant_no_decay", run_alone, { .lengths = longest, IN(.gates = GDN_GATES_ZERO, .seed = 51), .states = GDN_BOTH, .split = TILEKERN_SPLIT_INVARIANT,
+			.processors = 16 } },
 		{ "saved", run_gradients, { IN(.batch = 2, .tokens = 99, .value_heads = 2, .seed = 34), .save = true, .states = GDN_BOTH, .options = NORM | RAW | SIGMOID } },
 		{ "saved_v_first_packed", run_gradients, { .lengths = mixed, .spare = 70, .save = true, .states = GDN_BOTH, .state_v_first = true, IN(.seed = 35) } },
 		{ "saved_cut", run_gradients, { .lengths = long_ones, .spare = 3, .save = true, .states = GDN_BOTH, IN(.gates = GDN_GATES_MIXED, .seed = 36), .processors = 16 } },
