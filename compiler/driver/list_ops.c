@@ -5,17 +5,10 @@ void list_ops(FILE *out)
 {
 	static const char *const effects[] = { "pure", "read", "write", "sync", "control", "decl" };
 	static const char *const results[] = { "-", "scalar", "object", "view", "scalar?" };
-	fprintf(out, "%-16s %-5s %-8s %-8s %s\n", "operation", "args", "result", "effect", "meaning");
+	fprintf(out, "%-16s %-15s %-8s %-8s %s\n", "operation", "operands", "result", "effect", "meaning");
 	for (int i = 0; i < OP_COUNT; i++) {
 		const OpInfo *op = op_info((Opcode)i);
-		char args[16];
-		if (op->max_args < 0)
-			snprintf(args, sizeof args, "%d+", op->min_args);
-		else if (op->min_args == op->max_args)
-			snprintf(args, sizeof args, "%d", op->min_args);
-		else
-			snprintf(args, sizeof args, "%d-%d", op->min_args, op->max_args);
-		fprintf(out, "%-16s %-5s %-8s %-8s %s%s%s%s\n", op->text, args, results[op->result], effects[op->effect], op->doc,
+		fprintf(out, "%-16s %-15s %-8s %-8s %s%s%s%s\n", op->text, op->operands, results[op->result], effects[op->effect], op->doc,
 			*op->attributes ? " {" : "", op->attributes, *op->attributes ? "}" : "");
 	}
 	fprintf(out, "\n%-16s %s\n", "attribute", "meaning");

@@ -1,7 +1,7 @@
 /* roles.c - registers by role, as far as liveness can tell: ptxas speaks of whole kernels. */
 #include "compiler/driver/roles.h"
 
-#include "compiler/liveness.h"
+#include "compiler/analysis/liveness.h"
 
 typedef struct Roles { const Tir *t; RoleRegisters *list; int n; } Roles;
 

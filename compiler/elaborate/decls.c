@@ -1,6 +1,6 @@
 /* decls.c - declarations in bodies: scalars, constants and tiles. */
 #include "compiler/elaborate/elab.h"
-#include "compiler/layout.h"
+#include "compiler/analysis/layout.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef TILE_ELAB_H
 #define TILE_ELAB_H
 
-#include "compiler/bits.h"
+#include "compiler/analysis/bits.h"
 #include "compiler/elaborate/elaborate.h"
 #include "dsl/support/table.h"
 

@@ -1,6 +1,6 @@
 /* parallel.c - element loops: straight-line bodies in which conditions are masks. */
 #include "compiler/elaborate/elab.h"
-#include "compiler/layout.h"
+#include "compiler/analysis/layout.h"
 
 static Ev index_of(Elab *E, Region *r, const Bind *b, int64_t extent)
 {

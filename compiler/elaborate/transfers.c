@@ -363,8 +363,9 @@ static Ev print_argument(Elab *E, Loc loc, Ev x)
 Ev bi_print(Elab *E, const Call *c)
 {
 	Value **args = ARENA_ARRAY(E->a, Value *, c->n);
-	int most = op_info(OP_PRINT)->max_args;
+	int least, most;
 	char *letters;
+	op_arity(OP_PRINT, &least, &most);
 	if (!unmasked(E, c))
 		return ev_void();
 	if (!conversions(E, c->arg[0].text, &letters)) {

@@ -1,6 +1,6 @@
 /* collective.c - reductions and scans of fragments: in a thread, across lanes by shuffles, across warps through the
  * team's scratch. */
-#include "compiler/collective.h"
+#include "compiler/analysis/collective.h"
 #include "compiler/lower/context.h"
 #include "compiler/lower/elements.h"
 

@@ -5,7 +5,7 @@
 #include <llvm-c/Core.h>
 #include <llvm-c/TargetMachine.h>
 
-#include "compiler/layout.h"
+#include "compiler/analysis/layout.h"
 #include "compiler/lower/lower.h"
 
 typedef LLVMValueRef V;

@@ -1,7 +1,7 @@
 /* control.c - regions, loops, conditions, roles; dispatch of every op to its lowering. */
 #include <llvm-c/DebugInfo.h>
 
-#include "compiler/liveness.h"
+#include "compiler/analysis/liveness.h"
 #include "compiler/lower/context.h"
 
 #include <stdio.h>

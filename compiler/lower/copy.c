@@ -1,5 +1,5 @@
 /* copy.c - copies and fills between registers, shared and global memory. */
-#include "compiler/index.h"
+#include "compiler/analysis/index.h"
 #include "compiler/lower/context.h"
 #include "compiler/lower/elements.h"
 

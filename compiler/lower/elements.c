@@ -2,7 +2,7 @@
  * so that shared and global accesses of neighbouring registers become one vector access and
  * 16-bit arithmetic runs on packed pairs.
  */
-#include "compiler/index.h"
+#include "compiler/analysis/index.h"
 #include "compiler/lower/context.h"
 #include "compiler/lower/elements.h"
 

@@ -1,5 +1,5 @@
 /* scalar.c - scalar operations and conversions; 16-bit floats also as packed pairs. */
-#include "compiler/index.h"
+#include "compiler/analysis/index.h"
 #include "compiler/lower/context.h"
 #include "runtime/abi/float8.h"
 

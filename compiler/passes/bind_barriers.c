@@ -3,7 +3,7 @@
  * synchronises, {id} of sync; {bytes} and {expect} of loads, with the
  * announcement merged into the arrive that follows them; {peers} of mbarriers
  * that other CTAs arrive at, and of kernels that have such or multicast. */
-#include "compiler/collective.h"
+#include "compiler/analysis/collective.h"
 #include "compiler/passes/pass.h"
 
 #include <stdlib.h>

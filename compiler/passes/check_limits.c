@@ -1,6 +1,6 @@
 /* check_limits - needs: all passes before it.  Establishes: threads, roles,
  * register budgets are what the hardware can do.  Changes nothing. */
-#include "compiler/liveness.h"
+#include "compiler/analysis/liveness.h"
 #include "compiler/passes/pass.h"
 
 #include <string.h>

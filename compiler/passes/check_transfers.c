@@ -2,7 +2,7 @@
  * boxes of TMA and the bytes of bulk copies lie in both memories as the hardware
  * moves them, as far as they are known: what only the launch knows is checked by
  * the CPU device.  Changes nothing. */
-#include "compiler/index.h"
+#include "compiler/analysis/index.h"
 #include "compiler/passes/pass.h"
 
 #include <string.h>

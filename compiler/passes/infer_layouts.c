@@ -8,8 +8,8 @@
  */
 #include <string.h>
 
-#include "compiler/index.h"
-#include "compiler/layout.h"
+#include "compiler/analysis/index.h"
+#include "compiler/analysis/layout.h"
 #include "compiler/passes/pass.h"
 
 typedef struct Infer {
@@ -279,19 +279,11 @@ static void infer_kernel(Infer *in, Op *kernel)
 static bool mark_async_tile(Op *op, void *user)
 {
 	Tir *t = user;
-	Value *shared[2] = { NULL, NULL };
-	switch (op->code) {
-	case OP_TMA_LOAD: shared[0] = op->args[1]; break;
-	case OP_TMA_STORE: shared[0] = op->args[0]; break;
-	case OP_MMA: shared[0] = op->args[1]; shared[1] = op->args[2]; break;
-	default: return true;
-	}
-	for (int i = 0; i < 2; i++)
-		if (shared[i] && tile_ref(shared[i]).space == TY_SHARED) {
-			Op *tile = tile_ref(shared[i]).object;
-			if (!layout_of(tile))
-				attr_set_text(t, tile, AT_LAYOUT, "async");
-		}
+	Effect e[MAX_EFFECTS];
+	bool bytes = op->code == OP_BULK_LOAD || op->code == OP_BULK_STORE; /* which have no rows */
+	for (int i = 0, n = op_effects(op, e); !bytes && i < n; i++)
+		if ((e[i].async || op->code == OP_MMA) && e[i].tile.space == TY_SHARED && !layout_of(e[i].tile.object))
+			attr_set_text(t, e[i].tile.object, AT_LAYOUT, "async");
 	return true;
 }
 

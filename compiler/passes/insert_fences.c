@@ -2,7 +2,7 @@
  * Establishes: {async_use=1} on shared tiles that TMA, bulk copies or wgmma
  * touch; a fence_async {auto=1} between a team's generic writes to such a tile
  * and what releases them or uses them asynchronously. */
-#include "compiler/bits.h"
+#include "compiler/analysis/bits.h"
 #include "compiler/passes/pass.h"
 
 /* Sets are of shared storages: number i is the i-th tile with storage of its own. */
@@ -14,36 +14,20 @@ typedef struct Fencer {
 	bool insert;
 } Fencer;
 
-/* The number of the storage of v, -1 when v is not shared. */
-static int storage_of(const Fencer *f, const Value *v)
+/* The number of a tile's storage, -1 when it is not shared. */
+static int storage_of(const Fencer *f, const TileRef *r)
 {
-	TileRef r = tile_ref(v);
-	return r.space == TY_SHARED ? f->number[shared_root(r.object)->result->id] : -1;
+	return r->space == TY_SHARED ? f->number[shared_root(r->object)->result->id] : -1;
 }
 
 /* ---- who touches shared memory how ---- */
 
-typedef struct Uses { int storage[2]; } Uses; /* -1: none */
-
-/* Storages that op reads or writes through the async proxy. */
-static Uses async_uses(const Fencer *f, const Op *op)
+/* Whether op touches one of these storages through the async proxy. */
+static bool touches(const Fencer *f, const Op *op, const Bits *storages)
 {
-	switch (op->code) {
-	case OP_TMA_LOAD: case OP_BULK_LOAD: return (Uses){ { storage_of(f, op->args[1]), -1 } };
-	case OP_TMA_STORE: case OP_BULK_STORE: return (Uses){ { storage_of(f, op->args[0]), -1 } };
-	case OP_MMA:
-		if (mma_is_wgmma(op))
-			return (Uses){ { storage_of(f, op->args[1]), storage_of(f, op->args[2]) } };
-		break;
-	default: break;
-	}
-	return (Uses){ { -1, -1 } };
-}
-
-static bool touches(const Uses *u, const Bits *storages)
-{
-	for (int i = 0; i < 2; i++)
-		if (u->storage[i] >= 0 && bits_has(storages, u->storage[i]))
+	Effect e[MAX_EFFECTS];
+	for (int i = 0, n = op_effects(op, e); i < n; i++)
+		if (e[i].async && bits_has(storages, storage_of(f, &e[i].tile)))
 			return true;
 	return false;
 }
@@ -51,19 +35,11 @@ static bool touches(const Uses *u, const Bits *storages)
 /* The storage that op writes by ordinary stores, or -1. */
 static int generic_write(const Fencer *f, const Op *op)
 {
-	switch (op->code) {
-	case OP_STORE: case OP_ATOMIC: case OP_COPY: return storage_of(f, op->args[1]);
-	case OP_FILL: return storage_of(f, op->args[0]);
-	default: return -1;
-	}
-}
-
-static bool is_release(const Op *op)
-{
-	switch (op->code) {
-	case OP_ARRIVE: case OP_SYNC: case OP_SYNC_WARP: case OP_SYNC_ARRIVE: case OP_CLUSTER_SYNC: return true;
-	default: return false;
-	}
+	Effect e[MAX_EFFECTS];
+	for (int i = 0, n = op_effects(op, e); i < n; i++)
+		if (e[i].writes && !e[i].async && e[i].tile.space == TY_SHARED)
+			return storage_of(f, &e[i].tile);
+	return -1;
 }
 
 /* ---- flow: `dirty` holds the storages written since the last fence ---- */
@@ -82,8 +58,7 @@ static void fence_before(Fencer *f, Op *op, Bits *dirty)
 
 static bool needs_fence(const Fencer *f, const Op *op, const Bits *dirty)
 {
-	Uses used = async_uses(f, op);
-	return is_release(op) ? !bits_empty(dirty) : touches(&used, dirty);
+	return op_releases(op) ? !bits_empty(dirty) : touches(f, op, dirty);
 }
 
 typedef struct Search {
@@ -162,7 +137,7 @@ static void flow_op(Fencer *f, Op *op, Bits *dirty)
 	}
 	if (needs_fence(f, op, dirty))
 		fence_before(f, op, dirty);
-	int written = generic_write(f, op);
+	int written = op->code == OP_CP_ASYNC ? -1 : generic_write(f, op); /* those of cp_async are there when it was waited for */
 	if (written >= 0 && bits_has(&f->async, written))
 		bits_add(dirty, written);
 }
@@ -178,13 +153,12 @@ static void flow(Fencer *f, Region *r, Bits *dirty)
 static bool collect_async(Op *op, void *user)
 {
 	Fencer *f = user;
-	Uses u = async_uses(f, op);
-	for (int i = 0; i < 2; i++)
-		if (u.storage[i] >= 0)
-			bits_add(&f->async, u.storage[i]);
-	int written = op->code == OP_CP_ASYNC ? storage_of(f, op->args[1]) : -1;
-	if (written >= 0)
-		bits_add(&f->cp_async, written);
+	Effect e[MAX_EFFECTS];
+	for (int i = 0, n = op_effects(op, e); i < n; i++)
+		if (e[i].async)
+			bits_add(&f->async, storage_of(f, &e[i].tile));
+	if (op->code == OP_CP_ASYNC && generic_write(f, op) >= 0)
+		bits_add(&f->cp_async, generic_write(f, op));
 	return op->code != OP_PARALLEL;
 }
 
@@ -201,7 +175,7 @@ static int number_storages(Fencer *f, const Region *body)
 static void mark_async(Fencer *f, const Region *body)
 {
 	for (Op *op = body->first; op; op = op->next)
-		if (op->code == OP_SHARED && bits_has(&f->async, storage_of(f, op->result)))
+		if (op->code == OP_SHARED && bits_has(&f->async, f->number[shared_root(op)->result->id]))
 			attr_set_int(f->t, op, AT_ASYNC_USE, 1);
 }
 

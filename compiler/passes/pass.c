@@ -116,14 +116,6 @@ void each_id(const Region *r, void (*visit)(unsigned id, void *user), void *user
 	}
 }
 
-bool mma_is_wgmma(const Op *mma)
-{
-	const char *inst = attr_text(mma, AT_INST, NULL);
-	if (inst)
-		return strncmp(inst, "wgmma", 5) == 0;
-	return !tile_ref(mma->args[0]).warp_scope;
-}
-
 int64_t wgmma_columns(const Machine *m, int64_t n)
 {
 	if (n <= m->wgmma_columns)

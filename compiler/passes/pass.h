@@ -2,7 +2,7 @@
 #ifndef TILE_PASSES_PASS_H
 #define TILE_PASSES_PASS_H
 
-#include "compiler/tir/tir.h"
+#include "compiler/analysis/effects.h"
 
 typedef enum PassId {
 #define PASS(id, name, function, contract) id,
@@ -45,9 +45,6 @@ bool pass_carry_slots(Tir *t);
 /* The ids of all values of a kernel.  Arrays by id are as long as all kernels together: a pass has one, and clears of it what a
  * kernel touched. */
 void each_id(const Region *r, void (*visit)(unsigned id, void *user), void *user);
-/* Whether a product is done by warpgroups; before `select` everything that is
- * not of one warp counts. */
-bool mma_is_wgmma(const Op *mma);
 /* Columns of one wgmma instruction of a product of n. */
 int64_t wgmma_columns(const Machine *m, int64_t n);
 int64_t tile_bytes(const TileRef *r); /* -1 with a run-time extent */

@@ -6,8 +6,8 @@
  * author meant to run with the products comes after them, or before their
  * issue is complete.  They stay where they are behind a wait for an mbarrier:
  * it is a loop. */
-#include "compiler/layout.h"
-#include "compiler/liveness.h"
+#include "compiler/analysis/layout.h"
+#include "compiler/analysis/liveness.h"
 #include "compiler/passes/pass.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
  * {bytes} of one stage and {stage_bytes} between stages of every shared tile,
  * {offset} of every mbarrier, {scratch scratch_bytes} of teams whose reductions
  * or scans cross warps, {smem} of the kernel; all fits the SM. */
-#include "compiler/collective.h"
+#include "compiler/analysis/collective.h"
 #include "compiler/passes/pass.h"
 
 #include <stdlib.h>

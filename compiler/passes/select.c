@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "compiler/index.h"
+#include "compiler/analysis/index.h"
 #include "compiler/passes/pass.h"
 
 static const char *layout_of(const TileRef *r) { return attr_text(r->object, AT_LAYOUT, ""); }

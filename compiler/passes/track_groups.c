@@ -2,7 +2,7 @@
  * wgmma_commit.  Establishes: no op touches a fragment in flight, no group is
  * left in flight at the end of a team, a loop ends with what it began with in
  * flight; wgmma_wait has the fragments it finishes as operands. */
-#include "compiler/index.h"
+#include "compiler/analysis/index.h"
 #include "compiler/passes/pass.h"
 
 #include <string.h>
@@ -242,13 +242,19 @@ static void touch(Tracker *k, const State *s, const Op *op, const Box *box, bool
 		}
 }
 
-static void touch_tile(Tracker *k, const State *s, const Op *op, const Value *v, bool write)
+static void touch_tile(Tracker *k, const State *s, const Op *op, const TileRef *r, bool write)
 {
-	TileRef r = tile_ref(v);
-	if (r.space != TY_FRAG)
+	if (r->space != TY_FRAG)
 		return;
-	Box b = box_of(&r);
+	Box b = box_of(r);
 	touch(k, s, op, &b, write, false);
+}
+
+static void touch_tiles(Tracker *k, const State *s, const Op *op)
+{
+	Effect e[MAX_EFFECTS];
+	for (int i = 0, n = op_effects(op, e); i < n; i++)
+		touch_tile(k, s, op, &e[i].tile, e[i].writes);
 }
 
 static void touch_element(Tracker *k, const State *s, const Op *op, int at, bool write)
@@ -284,7 +290,7 @@ static void product_async(Tracker *k, State *s, const Op *op)
 	TileRef d = tile_ref(op->args[0]), a = tile_ref(op->args[1]);
 	Box box = box_of(&d);
 	touch(k, s, op, &box, true, true);
-	touch_tile(k, s, op, op->args[1], false);
+	touch_tile(k, s, op, &a, false);
 	add_entry(k, s, op, &box, true);
 	if (a.space == TY_FRAG) {
 		box = box_of(&a);
@@ -305,9 +311,7 @@ static void product_sync(Tracker *k, State *s, const Op *op)
 static void product(Tracker *k, State *s, const Op *op)
 {
 	if (!mma_is_wgmma(op)) {
-		touch_tile(k, s, op, op->args[0], true);
-		touch_tile(k, s, op, op->args[1], false);
-		touch_tile(k, s, op, op->args[2], false);
+		touch_tiles(k, s, op);
 	} else if (attr_int(op, AT_ASYNC, 0)) {
 		product_async(k, s, op);
 	} else {
@@ -402,19 +406,6 @@ static void flow_role(Tracker *k, Op *op)
 	diag_help(k->t->diags, "end with wgmma_wait(0)");
 }
 
-static void flow_tiles(Tracker *k, const State *s, const Op *op)
-{
-	switch (op->code) {
-	case OP_FILL: touch_tile(k, s, op, op->args[0], true); break;
-	case OP_SCAN: touch_tile(k, s, op, op->args[0], true); break;
-	case OP_COPY: case OP_REDUCE:
-		touch_tile(k, s, op, op->args[0], false);
-		touch_tile(k, s, op, op->args[1], true);
-		break;
-	default: break;
-	}
-}
-
 static State flow_op(Tracker *k, Op *op, State s)
 {
 	switch (op->code) {
@@ -430,7 +421,8 @@ static State flow_op(Tracker *k, Op *op, State s)
 	case OP_MMA: product(k, &s, op); break;
 	case OP_WGMMA_COMMIT: commit(k, &s, op); break;
 	case OP_WGMMA_WAIT: wait_groups(k, &s, op); break;
-	default: flow_tiles(k, &s, op); break;
+	case OP_LOAD: case OP_STORE: case OP_ATOMIC: break; /* fragments have elements in loops only */
+	default: touch_tiles(k, &s, op); break;
 	}
 	return s;
 }

@@ -1,12 +1,14 @@
 /* tir.c - building, querying and walking the tile IR. */
 #include "compiler/tir/tir.h"
 
+#include <ctype.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const OpInfo op_table[] = {
-#define OP(id, text, min_args, max_args, result, effect, regions, attributes, doc) \
-	{ text, min_args, max_args, result, effect, regions, attributes, doc },
+#define OP(id, text, operands, result, effect, regions, attributes, doc) \
+	{ text, operands, result, effect, regions, attributes, doc },
 #include "compiler/tir/ops.def"
 #undef OP
 };
@@ -22,6 +24,50 @@ Opcode op_from_text(const char *text)
 		if (strcmp(op_table[i].text, text) == 0)
 			return (Opcode)i;
 	return OP_COUNT;
+}
+
+bool next_operand(const char **text, Operand *out)
+{
+	const char *p = *text + strspn(*text, " ");
+	*out = (Operand){ .most = 1 };
+	for (; *p && !isalpha((unsigned char)*p); p++) {
+		out->access |= *p == '<' ? ACCESS_READ : *p == '>' ? ACCESS_WRITE : *p == '&' ? ACCESS_READ | ACCESS_WRITE : 0;
+		out->async |= *p == '~';
+		out->optional |= *p == '?';
+	}
+	if (!*p)
+		return false;
+	out->kind = *p++;
+	if (*p == '*') {
+		char *end;
+		long n = strtol(p + 1, &end, 10);
+		out->most = n ? (int)n : INT_MAX;
+		p = end;
+	}
+	*text = p;
+	return true;
+}
+
+bool op_operand(Opcode op, int i, Operand *out)
+{
+	const char *text = op_table[op].operands;
+	while (next_operand(&text, out)) {
+		if (i < out->most)
+			return true;
+		i -= out->most;
+	}
+	return false;
+}
+
+void op_arity(Opcode op, int *least, int *most)
+{
+	const char *text = op_table[op].operands;
+	Operand o;
+	*least = *most = 0;
+	while (next_operand(&text, &o)) {
+		*least += !o.optional;
+		*most = o.most == INT_MAX ? INT_MAX : *most + o.most;
+	}
 }
 
 /* ---- types ---- */

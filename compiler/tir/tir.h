@@ -29,10 +29,10 @@
 #include "dsl/support/diag.h"
 
 typedef enum ResultKind { RES_NONE, RES_SCALAR, RES_OBJECT, RES_VIEW, RES_MAYBE } ResultKind;
-typedef enum Effect { FX_PURE, FX_READ, FX_WRITE, FX_SYNC, FX_CONTROL, FX_DECL } Effect;
+typedef enum OpEffect { FX_PURE, FX_READ, FX_WRITE, FX_SYNC, FX_CONTROL, FX_DECL } OpEffect;
 
 typedef enum Opcode {
-#define OP(id, text, min_args, max_args, result, effect, regions, attributes, doc) id,
+#define OP(id, text, operands, result, effect, regions, attributes, doc) id,
 #include "compiler/tir/ops.def"
 #undef OP
 	OP_COUNT
@@ -40,9 +40,9 @@ typedef enum Opcode {
 
 typedef struct OpInfo {
 	const char *text;
-	int min_args, max_args;
+	const char *operands; /* "<t >t ?i", as ops.def has it */
 	ResultKind result;
-	Effect effect;
+	OpEffect effect;
 	int regions;
 	const char *attributes; /* "name ring? ..." */
 	const char *doc;
@@ -50,6 +50,21 @@ typedef struct OpInfo {
 const OpInfo *op_info(Opcode op);
 /* OP_COUNT when there is none. */
 Opcode op_from_text(const char *text);
+
+/* One sign and letter of a row's operands. */
+enum { ACCESS_READ = 1, ACCESS_WRITE = 2 };
+typedef struct Operand {
+	char kind;        /* the letter */
+	uint8_t access;   /* ACCESS_READ, ACCESS_WRITE, both or 0 */
+	bool async;       /* through the async proxy */
+	bool optional;
+	int most;         /* how many of them; INT_MAX: any number */
+} Operand;
+/* Takes the next from *text; false at the end. */
+bool next_operand(const char **text, Operand *out);
+/* What operand i is; false where there is none. */
+bool op_operand(Opcode op, int i, Operand *out);
+void op_arity(Opcode op, int *least, int *most); /* most INT_MAX: any number */
 
 /* ---- types ---- */
 

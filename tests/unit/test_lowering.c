@@ -149,11 +149,13 @@ static const char *attributes_of(Opcode op)
 static void put_case(FILE *out, Opcode op, const DType *types, DType result, int n, const char *index)
 {
 	const OpInfo *info = op_info(op);
+	int least, most;
 
-	for (int i = 0; i < info->min_args; i++)
+	op_arity(op, &least, &most);
+	for (int i = 0; i < least; i++)
 		fprintf(out, "  %%a%d_%d = load %%t%d, %s : %s\n", n, i, types[i], index, dtype_name(types[i]));
 	fprintf(out, "  %%r%d = %s", n, info->text);
-	for (int i = 0; i < info->min_args; i++)
+	for (int i = 0; i < least; i++)
 		fprintf(out, "%s%%a%d_%d", i ? ", " : " ", n, i);
 	fprintf(out, "%s : %s\n  store %%r%d, %%t%d, %s\n", attributes_of(op), dtype_name(result), n, result, index);
 }

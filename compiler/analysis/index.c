@@ -1,5 +1,5 @@
 /* index.c - affine form and divisibility of index values. */
-#include "compiler/index.h"
+#include "compiler/analysis/index.h"
 
 static bool is_arg(const Region *loop, const Value *v, int *arg)
 {

@@ -1,5 +1,5 @@
 /* bits.c - sets as arrays of words in an arena. */
-#include "compiler/bits.h"
+#include "compiler/analysis/bits.h"
 
 #include <string.h>
 

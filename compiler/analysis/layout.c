@@ -1,5 +1,5 @@
 /* layout.c - builds layouts from their canonical text and looks elements up in them. */
-#include "compiler/layout.h"
+#include "compiler/analysis/layout.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,9 +1,10 @@
 /* liveness.c - which fragments are live where, backwards over the regions of a team. */
-#include "compiler/liveness.h"
+#include "compiler/analysis/liveness.h"
 
-#include "compiler/bits.h"
-#include "compiler/index.h"
-#include "compiler/layout.h"
+#include "compiler/analysis/bits.h"
+#include "compiler/analysis/effects.h"
+#include "compiler/analysis/index.h"
+#include "compiler/analysis/layout.h"
 
 typedef struct Fragment { const Op *op; int64_t registers; } Fragment;
 
@@ -92,18 +93,6 @@ static void note(Liveness *v, const Live *live)
 	bits_join(&v->worst.set, &live->set);
 }
 
-/* The operand that op writes without reading it, or -1. */
-static int written_operand(const Op *op)
-{
-	switch (op->code) {
-	case OP_FILL: return 0;
-	case OP_COPY: case OP_REDUCE: return 1;
-	case OP_STORE: return attr_int(op, AT_MASKED, 0) ? -1 : 1;
-	case OP_MMA: return attr_int(op, AT_ACC, 0) == 0 ? 0 : -1;
-	default: return -1;
-	}
-}
-
 /* Whether the elements of the store's loop are all of the fragment. */
 static bool stores_all(const Op *store, const Op *frag)
 {
@@ -129,22 +118,21 @@ static bool writes_all(const Op *op, const TileRef *r)
 
 static void pass_op(Liveness *v, const Op *op, Live *live)
 {
-	int written = written_operand(op), which[2] = { -1, -1 };
-	if (op->code == OP_VIEW)
-		return;
+	Effect e[MAX_EFFECTS];
+	int n = op_effects(op, e);
 	for (int read = 0; read < 2; read++) /* first what op writes, then what it reads */
-		for (int i = 0; i < op->nargs; i++) {
-			if (op->args[i]->type.kind < TY_TENSOR || (i != written) != read)
-				continue;
-			TileRef r = tile_ref(op->args[i]);
-			which[read] = number_of(v, r.object);
-			if (which[read] < 0)
+		for (int i = 0; i < n; i++) {
+			int which = number_of(v, e[i].tile.object);
+			if (which < 0 || e[i].kills == read)
 				continue;
 			if (read)
-				add(v, live, which[1]);
-			else if (writes_all(op, &r))
-				drop(v, live, which[0]);
+				add(v, live, which);
+			else if (writes_all(op, &e[i].tile))
+				drop(v, live, which);
 		}
+	for (int i = 0; op->code == OP_WGMMA_WAIT && i < op->nargs; i++) /* what it finishes is there up to it */
+		if (number_of(v, op->args[i]->def) >= 0)
+			add(v, live, number_of(v, op->args[i]->def));
 }
 
 static void pass_region(Liveness *v, const Region *r, Live *live);

@@ -3,7 +3,7 @@
 #ifndef TILE_COLLECTIVE_H
 #define TILE_COLLECTIVE_H
 
-#include "compiler/layout.h"
+#include "compiler/analysis/layout.h"
 
 /* A position along an axis in mixed radix, the lowest digit first: each digit is held by registers, by one bit of the
  * lane, or by bits of the warp. */

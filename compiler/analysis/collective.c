@@ -1,5 +1,5 @@
 /* collective.c - levels of a layout along an axis. */
-#include "compiler/collective.h"
+#include "compiler/analysis/collective.h"
 
 int coord_along(const Layout *l, Coord c, int axis)
 {

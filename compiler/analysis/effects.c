@@ -1,0 +1,57 @@
+/* effects.c - ops.def says which operands are read and written; here is what attributes change. */
+#include "compiler/analysis/effects.h"
+
+#include <string.h>
+
+bool mma_is_wgmma(const Op *mma)
+{
+	const char *inst = attr_text(mma, AT_INST, NULL);
+	if (inst)
+		return strncmp(inst, "wgmma", 5) == 0;
+	return !tile_ref(mma->args[0]).warp_scope;
+}
+
+bool op_releases(const Op *op)
+{
+	switch (op->code) {
+	case OP_ARRIVE: case OP_SYNC: case OP_SYNC_WARP: case OP_SYNC_ARRIVE: case OP_CLUSTER_SYNC: return true;
+	default: return false;
+	}
+}
+
+static void of_product(const Op *op, Effect *e)
+{
+	e->async = e->operand > 0 && mma_is_wgmma(op);
+	if (e->operand == 0 && attr_int(op, AT_ACC, 0) == 0) {
+		e->reads = false;
+		e->kills = true;
+	}
+}
+
+static void with_attributes(const Op *op, Effect *e)
+{
+	if (op->code == OP_MMA)
+		of_product(op, e);
+	if (op->code == OP_STORE && attr_int(op, AT_MASKED, 0))
+		e->kills = false;
+	if (op->code == OP_TMA_STORE && attr_get(op, AT_REDUCE))
+		e->kills &= !e->writes;
+	e->async &= e->tile.space == TY_SHARED;
+}
+
+int op_effects(const Op *op, Effect out[MAX_EFFECTS])
+{
+	const char *text = op_info(op->code)->operands;
+	Operand o;
+	int n = 0;
+	for (int i = 0; next_operand(&text, &o) && i < op->nargs; i += o.most) {
+		if (!o.access || op->args[i]->type.kind < TY_TENSOR)
+			continue;
+		Effect e = { .operand = i, .tile = tile_ref(op->args[i]), .reads = o.access & ACCESS_READ, .writes = o.access & ACCESS_WRITE,
+		             .async = o.async };
+		e.kills = e.writes && !e.reads;
+		with_attributes(op, &e);
+		out[n++] = e;
+	}
+	return n;
+}
