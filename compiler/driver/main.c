@@ -268,7 +268,10 @@ static ExitCode compile_file(Arena *a, const Options *o)
 		return trouble(error);
 	ExitCode code = compile(&c, text, len);
 	bool color = o->color == COLOR_ALWAYS || (o->color == COLOR_AUTO && isatty(STDERR_FILENO));
-	diags_print(c.diags, stderr, (DiagStyle){ .color = color, .one_line = o->line_format, .limit = o->line_format ? 0 : 20 });
+	if (o->format == FORMAT_JSON)
+		diags_print_json(c.diags, stderr);
+	else
+		diags_print(c.diags, stderr, (DiagStyle){ .color = color, .one_line = o->format == FORMAT_LINE, .limit = o->format == FORMAT_LINE ? 0 : 20 });
 	if (code == EXIT_SOURCE && diags_error_count(c.diags) == 0)
 		return trouble("internal error: a step failed without a message");
 	return code;

@@ -49,7 +49,7 @@ static const OptionRow rows[] = {
 	{ OPT_PTXAS, "--ptxas=", ARG_JOINED, "PATH", "the assembler (default: $TILE_PTXAS, PATH, /usr/local/cuda/bin)" },
 	{ OPT_NO_SPILL, "-Wno-spill", ARG_NONE, NULL, "registers spilled to memory are not an error" },
 	{ OPT_NO_SERIALIZED, "-Wno-wgmma-serialized", ARG_NONE, NULL, "neither are wgmma groups that ptxas serialises" },
-	{ OPT_FORMAT, "--diag-format=", ARG_JOINED, "FORMAT", "text | line: one line per message" },
+	{ OPT_FORMAT, "--diag-format=", ARG_JOINED, "FORMAT", "text | line: one line per message | json: an object per line" },
 	{ OPT_COLOR, "--color=", ARG_JOINED, "WHEN", "auto | always | never" },
 	{ OPT_VERBOSE, "-v", ARG_NONE, NULL, "registers of each kernel and role, shared memory, spills, what stands\nbefore waits for products; what is run" },
 	{ OPT_EXPLAIN, "--explain", ARG_NEXT, "SLUG", "what a message's [slug] means and how to fix it" },
@@ -145,7 +145,7 @@ static bool apply(Arena *a, Options *o, const OptionRow *r, const char *arg, con
 {
 	static const char *const targets[] = { "", "sm_90a", "cpu", "all" };
 	static const char *const colors[] = { "auto", "always", "never" };
-	static const char *const formats[] = { "text", "line" };
+	static const char *const formats[] = { "text", "line", "json" };
 	int k = 0;
 	switch (r->id) {
 	case OPT_OUTPUT: o->output = arg; break;
@@ -170,7 +170,7 @@ static bool apply(Arena *a, Options *o, const OptionRow *r, const char *arg, con
 	case OPT_PTXAS: o->ptxas = arg; break;
 	case OPT_NO_SPILL: o->allow_spill = true; break;
 	case OPT_NO_SERIALIZED: o->allow_serialized = true; break;
-	case OPT_FORMAT: k = choose(arg, formats, 2); o->line_format = k == 1; break;
+	case OPT_FORMAT: k = choose(arg, formats, 3); o->format = (DiagFormat)k; break;
 	case OPT_COLOR: k = choose(arg, colors, 3); o->color = k < 0 ? COLOR_AUTO : (ColorMode)k; break;
 	case OPT_VERBOSE: o->verbose = true; break;
 	case OPT_EXPLAIN: o->action = ACTION_EXPLAIN; o->explain = arg; break;

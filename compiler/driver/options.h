@@ -12,6 +12,8 @@ typedef enum TargetSet { TARGETS_DEFAULT = 0, TARGETS_SM90A = 1, TARGETS_CPU = 2
 typedef enum Action { ACTION_COMPILE, ACTION_HELP, ACTION_VERSION, ACTION_EXPLAIN, ACTION_LIST_OPS } Action;
 typedef enum ColorMode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } ColorMode;
 
+typedef enum DiagFormat { FORMAT_TEXT, FORMAT_LINE, FORMAT_JSON } DiagFormat;
+
 typedef struct Options {
 	Action action;
 	const char *explain;
@@ -29,7 +31,7 @@ typedef struct Options {
 	const char *print_after;
 	bool time_passes, verbose, debug, strip;
 	bool allow_spill, allow_serialized;
-	bool line_format;
+	DiagFormat format;
 	ColorMode color;
 	int opt_level;
 	const char *ptxas;

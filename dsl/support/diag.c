@@ -1,21 +1,9 @@
 /* diag.c - collects diagnostics and prints them with the source line they are about. */
-#include "dsl/support/diag.h"
+#include "dsl/support/diag_message.h"
 
 #include <string.h>
 
 enum { TAB_WIDTH = 4, BUCKETS = 256, NAME_MAX_LEN = 64, MAX_EXCERPT = 160, MAX_TEXT = 4096 };
-
-typedef enum Severity { SEV_ERROR, SEV_WARNING, SEV_NOTE, SEV_HELP } Severity;
-
-typedef struct Message {
-	struct Message *next;  /* in order of appearance, or of the notes of one diagnostic */
-	struct Message *chain; /* of its hash bucket */
-	struct Message *notes, **notes_end;
-	Severity severity;
-	DiagCode code;
-	Loc loc;
-	const char *text;
-} Message;
 
 typedef struct SourceText {
 	Source source;
@@ -211,6 +199,11 @@ void diag_help(Diags *d, const char *fmt, ...)
 	va_end(ap);
 }
 
+const Message *diags_messages(const Diags *d)
+{
+	return d->messages;
+}
+
 unsigned diags_error_count(const Diags *d)
 {
 	return d->errors;
@@ -232,7 +225,7 @@ const char *diag_slug(DiagCode code)
 	return (unsigned)code < DIAG_COUNT ? slugs[code] : "unknown";
 }
 
-static const char *severity_name(Severity s)
+const char *severity_name(Severity s)
 {
 	static const char *const names[] = { "error", "warning", "note", "help" };
 

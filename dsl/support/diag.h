@@ -63,6 +63,9 @@ typedef struct DiagStyle {
 } DiagStyle;
 /* Prints in order of appearance; identical messages at one place once. */
 void diags_print(const Diags *d, FILE *out, DiagStyle style);
+/* All of them, a JSON object per line: severity, code, message, notes (a list of the same without notes) and, where there is a place, file, line,
+ * column, endLine and endColumn, from 1 and in bytes, the end being behind the last. */
+void diags_print_json(const Diags *d, FILE *out);
 
 /* The candidate closest to `name` by edit distance, or NULL when none is near. */
 const char *nearest_name(const char *name, const char *const *candidates, unsigned n);

@@ -126,6 +126,30 @@ static void test_color(void **state)
 	              "\033[1ma.tile:1:1: \033[1;31merror:\033[0m x [type]\n");
 }
 
+static void test_json(void **state)
+{
+	Fixture f = open_fixture();
+	char *text = NULL;
+	size_t size;
+
+	(void)state;
+	diag_error(f.diags, loc_of(&f, "os"), E_TYPE, "a \"quoted\\\" \n one, \xc3\xa9 and \xff");
+	diag_note(f.diags, loc_of(&f, "fn"), "here");
+	diag_help(f.diags, "try");
+	diag_warning(f.diags, (Loc){ 0 }, W_SPILL, "no place");
+	FILE *out = open_memstream(&text, &size);
+	assert_non_null(out);
+	diags_print_json(f.diags, out);
+	fclose(out);
+	assert_string_equal(text,
+		"{\"file\":\"a.tile\",\"line\":2,\"column\":10,\"endLine\":2,\"endColumn\":12,\"severity\":\"error\",\"code\":\"type\","
+		"\"message\":\"a \\\"quoted\\\\\\\" \\u000a one, \xc3\xa9 and \\ufffd\",\"notes\":["
+		"{\"file\":\"a.tile\",\"line\":1,\"column\":1,\"endLine\":1,\"endColumn\":3,\"severity\":\"note\",\"message\":\"here\"},"
+		"{\"severity\":\"help\",\"message\":\"try\"}]}\n"
+		"{\"severity\":\"warning\",\"code\":\"spill\",\"message\":\"no place\",\"notes\":[]}\n");
+	free(text);
+}
+
 static void test_sources(void **state)
 {
 	Fixture f = open_fixture();
@@ -163,6 +187,7 @@ int main(void)
 		cmocka_unit_test(test_excerpt),
 		cmocka_unit_test(test_several_lines_and_utf8),
 		cmocka_unit_test(test_one_line_and_repeats),
+		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_color),
 		cmocka_unit_test(test_sources),
