@@ -148,6 +148,7 @@ static void test_json(void **state)
 		"{\"severity\":\"help\",\"message\":\"try\"}]}\n"
 		"{\"severity\":\"warning\",\"code\":\"spill\",\"message\":\"no place\",\"notes\":[]}\n");
 	free(text);
+	arena_free(f.arena);
 }
 
 static void test_sources(void **state)
