@@ -1,6 +1,6 @@
 """Trains a small byte-level language model with KDA or GDN layers, with the library's kernels twice and with FLA's, from the same seed.
 
-    TILEKERN=libtilekern.so PYTHONPATH=kernels/bench python3 examples/04_training/train.py --text FILE --csv loss.csv [--steps 300] [--operators kda,gdn]
+    python3 examples/04_training/train.py --text FILE --csv loss.csv [--steps 300] [--operators kda,gdn]
 
 Prints the loss of the last steps, how far the curves are apart, the time of a step, and whether two runs of ours end with the same bits; figure.py draws the CSV.
 """

@@ -7,6 +7,8 @@ import torch
 import triton
 import triton.language as tl
 
+from tilekern import ops
+
 dev = "cuda"
 D = 128
 
@@ -62,12 +64,9 @@ class Step:
         x = self.conv.view(1, self.T, 2 * hq + hv, D)
         return x[:, :, :hq], x[:, :, hq : 2 * hq], x[:, :, 2 * hq :], self.ab[None, :, :hv], self.ab[None, :, hv:]
 
-    def tilekern(self, lib):
-        import tilekern
-
-        return lib.gdn(*self.views(), self.o[None], cu_seqlens=self.cu, initial_state=self.pool, a_log=self.a_log, dt_bias=self.dt_bias, v_first=True,
-                       options=tilekern.L2NORM | tilekern.RAW_GATE | tilekern.SIGMOID_BETA, state_indices=self.slots,
-                       has_initial_state=self.has.view(torch.uint8), null_slot=0)
+    def tilekern(self):
+        torch.ops.tilekern.gdn_prefill(*self.views(), self.a_log, self.dt_bias, self.pool, self.slots, self.o[None], self.cu, self.has, state_v_first=True,
+                                       options=ops.L2NORM | ops.RAW_GATE | ops.SIGMOID_BETA, null_slot=0)
 
     def before(self):
         """What FlashInfer's kernel is given."""

@@ -1,6 +1,6 @@
 """Times the library beside FLA, FlashQLA, FlashInfer and cuDNN on one GPU, in one process, and checks it first.
 
-    TILEKERN=libtilekern.so python3 peers.py [gdn] [mixes] [engine] [kda] [kda_backward] [--peers flash_qla,flashinfer] [--rows 3] [--csv out.csv]
+    python3 peers.py [gdn] [mixes] [engine] [kda] [kda_backward] [--peers flash_qla,flashinfer] [--rows 3] [--csv out.csv]
 
 Every figure is in ms, the median of five rounds in which all libraries have their turn; of a round, the median of triton's do_bench (L2
 flushed before each run) over replays of a CUDA graph of the call.  "e" marks a call that would not be captured.  A library that is not installed is left out.  Random data; the library's o and final state are
@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from triton.testing import do_bench
 
 import engine
-import tilekern
+from tilekern import ops
 
 dev = "cuda"
 start = time.time()
@@ -139,18 +139,34 @@ def checked(o, ht, reference, what, limit=0.006):
     return errors
 
 
-def gdn_rows(lib, a):
+OPERATOR = ops.L2NORM | ops.RAW_GATE | ops.BOUNDED_GATE | ops.SIGMOID_BETA  # what KDA's operator has in it
+GRADIENTS = "dq dk dv dg dbeta dA_log ddt_bias dinitial_state".split()
+
+
+def our_forward(name, q, k, v, g, beta, A_log=None, dt_bias=None, **more):
+    """A function that queues the call and gives (o, final state, saved)."""
+    op = getattr(torch.ops.tilekern, f"{name}_infer")
+    return lambda: op(q, k, v, g, beta, A_log, dt_bias, **{"output_final_state": True, **more})
+
+
+def our_backward(name, q, k, v, g, beta, A_log, dt_bias, cu_seqlens, saved, dout, options):
+    """A function that queues the backward and gives the gradients by name; without `saved` the forward is scanned again."""
+    op, wanted = getattr(torch.ops.tilekern, f"{name}_bwd"), 0b1111111 if A_log is not None else 0b11111
+    return lambda: dict(zip(GRADIENTS, op(q, k, v, g, beta, A_log, dt_bias, None, cu_seqlens, saved, dout, None, options=options, wanted=wanted)))
+
+
+def gdn_rows(a):
     for hq, hv, lengths in GDN[: a.rows]:
-        yield gdn_row(lib, a, f"gdn {hq}/{hv} {len(lengths)}x{lengths[0]}", hq, hv, lengths)
+        yield gdn_row(a, f"gdn {hq}/{hv} {len(lengths)}x{lengths[0]}", hq, hv, lengths)
 
 
-def mix_rows(lib, a):
+def mix_rows(a):
     rows = [(hq, hv, name, lengths) for hq, hv in ((16, 32), (4, 8), (16, 64)) for name, lengths in mixes().items()]
     for hq, hv, name, lengths in rows[: a.rows]:
-        yield gdn_row(lib, a, f"gdn {hq}/{hv} {name}", hq, hv, lengths)
+        yield gdn_row(a, f"gdn {hq}/{hv} {name}", hq, hv, lengths)
 
 
-def gdn_row(lib, a, name, hq, hv, lengths):
+def gdn_row(a, name, hq, hv, lengths):
     """States are V first for all, as FlashInfer has them; ours also normalises q and k."""
     fla = optional("fla.ops.gated_delta_rule", a.peers)
     qla, fi = optional("flash_qla", a.peers), optional("flashinfer.gdn_prefill", a.peers)
@@ -162,10 +178,8 @@ def gdn_row(lib, a, name, hq, hv, lengths):
     h0 = torch.randn(N, hv, D, D, device=dev)
     cu = torch.tensor([0] + torch.tensor(lengths).cumsum(0).tolist(), device=dev)
     cu32 = cu.int()
-    o, ht = torch.full_like(v, math.nan), torch.full_like(h0, math.nan)
-    call = lib.gdn(q, k, v, g, beta, o, cu_seqlens=cu32, initial_state=h0, final_state=ht, options=tilekern.L2NORM, v_first=True)
-    call()
-    torch.cuda.synchronize()
+    call = our_forward("gdn", q, k, v, g, beta, initial_state=h0, cu_seqlens=cu32, options=ops.L2NORM, state_v_first=True)
+    o, ht, _ = call()
     for h, n in ((0, 0), (hv - 1, N - 1)):
         x = slice(cu[n].item(), cu[n + 1].item())
         want = recurrence(q[0, x, h * hq // hv], k[0, x, h * hq // hv], v[0, x, h], g[0, x, h], beta[0, x, h], h0[n, h].T)
@@ -183,7 +197,7 @@ def gdn_row(lib, a, name, hq, hv, lengths):
     return name, errors, medians(calls, a.rep), 163840 * heads, (512 * hq / hv + 520) * heads + 131072 * N * hv
 
 
-def engine_rows(lib, a):
+def engine_rows(a):
     """What an engine runs between its convolution and its output norm: one call of ours, and FlashInfer's with vLLM's copies around it."""
     fi = optional("flashinfer.gdn_prefill", a.peers)
     lengths = {"1x8192": [8192], "4x2048": [2048] * 4, **{n: l for n, l in mixes().items() if n in ("7168+31xU(17,256)", "64x128", "64xU(100,160)", "lognormal")}}
@@ -191,9 +205,8 @@ def engine_rows(lib, a):
     for hq, hv, name, x in rows[: a.rows]:
         step = engine.Step(hq, hv, x)
         before = step.pool.clone()
-        call = step.tilekern(lib)
+        call = step.tilekern
         call()
-        torch.cuda.synchronize()
         for h, n in ((0, 0), (hv - 1, len(x) - 1)):
             q, k, v, g, beta, h0, rows_of = step.reference(h, n, before)
             want = recurrence(q, k, v, g, beta, h0)
@@ -224,21 +237,18 @@ def kda_checked(o, ht, x, b, h, name):
     return checked(o[b, :n, h], ht[b, h] if n == o.shape[1] else state, (want, state), f"{name} head {h}")
 
 
-def kda_rows(lib, a):
+def kda_rows(a):
     fla, dnn = optional("fla.ops.kda", a.peers), optional("cudnn.linear_attention.ops", a.peers)
     for (B, T, H, D), (gates, shift) in [(row, g) for row in KDA[: a.rows] for g in (("strong", 0.0), ("mild", 6.0))]:
         (rq, rk, v, rg), logit, x = kda_inputs(B, T, H, D, shift)
         q, k, _, g, beta = x
-        o, ht = torch.full_like(v, math.nan), torch.full((B, H, D, D), math.nan, device=dev)
-        zeros = torch.zeros(H, device=dev), torch.zeros(H, D, device=dev)
-        ours = {"kernel": lib.kda(q, k, v, g, beta, o, final_state=ht),
-                "operator": lib.kda(rq, rk, v, rg, logit, o, final_state=ht, a_log=zeros[0], dt_bias=zeros[1],
-                                    options=tilekern.L2NORM | tilekern.RAW_GATE | tilekern.BOUNDED_GATE | tilekern.SIGMOID_BETA)}
+        zeros = torch.zeros(H, device=dev), torch.zeros(H * D, device=dev)
+        ours = {"kernel": our_forward("kda", q, k, v, g, beta), "operator": our_forward("kda", rq, rk, v, rg, logit, *zeros, options=OPERATOR)}
         theirs = {"kernel": {}, "operator": {}}
         if fla:
             theirs["kernel"]["fla"] = lambda: fla.chunk_kda(q=q, k=k, v=v, g=g, beta=beta, output_final_state=True, safe_gate=True, lower_bound=-5.0)
             theirs["operator"]["fla"] = lambda: fla.chunk_kda(
-                q=rq, k=rk, v=v, g=rg, beta=logit, A_log=zeros[0], dt_bias=zeros[1].flatten(), output_final_state=True, use_qk_l2norm_in_kernel=True,
+                q=rq, k=rk, v=v, g=rg, beta=logit, A_log=zeros[0], dt_bias=zeros[1], output_final_state=True, use_qk_l2norm_in_kernel=True,
                 use_gate_in_kernel=True, use_beta_sigmoid_in_kernel=True, safe_gate=True, lower_bound=-5.0)
         if dnn and D == 128:
             flat = [t.reshape(-1, *t.shape[2:]) for t in (q, k, v, g.float(), beta)]
@@ -246,18 +256,9 @@ def kda_rows(lib, a):
             theirs["kernel"]["cudnn"] = lambda: dnn.kimi_delta_attention(*flat, cu, output_final_state=True, plan_name="kda_hopper_cuda", scale=D**-0.5)
         for what, call in ours.items():
             name = f"kda {what} {B}x{T} H{H} K{D} {gates}"
-            o.fill_(math.nan)
-            call()
-            torch.cuda.synchronize()
+            o, ht, _ = call()
             errors = kda_checked(o, ht, x, B - 1, H - 1, name)
             yield name, errors, medians({"tilekern": call, **theirs[what]}, a.rep), 10 * D * D * B * T * H, (10 * D + 2) * B * T * H
-
-
-OPERATOR = tilekern.L2NORM | tilekern.RAW_GATE | tilekern.BOUNDED_GATE | tilekern.SIGMOID_BETA
-
-
-def gradients_like(tensors):
-    return {"d" + n: torch.full_like(t, math.nan) for n, t in tensors.items()}
 
 
 def compare_gradients(name, leaves, inputs, dout, grads):
@@ -278,15 +279,14 @@ def compare_gradients(name, leaves, inputs, dout, grads):
 
 
 @functools.cache
-def kda_gradient_errors(lib, D, shift, operator):
+def kda_gradient_errors(D, shift, operator):
     """(dq, dk, dv), (dg, dbeta) of 200 tokens of two heads against autograd of the recurrence in float64."""
     (rq, rk, v, rg), logit, x = kda_inputs(1, 200, 2, D, shift)
     given = dict(zip("q k v g beta".split(), (rq, rk, v, rg, logit) if operator else x))
-    dout, grads = torch.randn_like(v), gradients_like(given)
-    lib.kda_backward(*given.values(), dout, grads, options=OPERATOR if operator else 0)()
-    first = [t.clone() for t in grads.values()]
-    lib.kda_backward(*given.values(), dout, grads, options=OPERATOR if operator else 0, save=True)()
-    if not all(torch.equal(x, y) for x, y in zip(first, grads.values())):
+    dout, options, zeros = torch.randn_like(v), OPERATOR if operator else 0, (torch.zeros(2, device=dev), torch.zeros(2 * D, device=dev)) if operator else (None, None)
+    saved = our_forward("kda", *given.values(), *zeros, options=options, save=True)()[2]
+    grads, of_saved = (our_backward("kda", *given.values(), *zeros, None, s, dout, options)() for s in (None, saved))
+    if not all(torch.equal(grads[n], of_saved[n]) for n in GRADIENTS[:5]):
         raise SystemExit(f"KDA backward, K = {D}, gates {shift}: what the forward saved gives other bits")
     leaves = {n: t.double().cpu().requires_grad_() for n, t in given.items()}
     q, k, v, g, beta = leaves.values()
@@ -325,25 +325,24 @@ def autograd_call(forward, leaves, dout):
     return call
 
 
-def kda_backward_rows(lib, a):
+def kda_backward_rows(a):
     """Backwards alone: ours with what the forward saved, and scanning it again."""
     fla, dnn = optional("fla.ops.kda", a.peers), optional("cudnn.linear_attention.ops", a.peers)
     for (B, T, H, D), gates, operator in [(row, g, o) for row in KDA_BACKWARD[: a.rows] for g in (("strong", 0.0), ("mild", 6.0)) for o in (False, True)]:
         name = f"kda backward {'operator' if operator else 'kernel'} {B}x{T} H{H} K{D} {gates[0]}"
-        errors = kda_gradient_errors(lib, D, gates[1], operator)
+        errors = kda_gradient_errors(D, gates[1], operator)
         (rq, rk, v, rg), logit, x = kda_inputs(B, T, H, D, gates[1])
         given = dict(zip("q k v g beta".split(), (rq, rk, v, rg, logit) if operator else x))
-        zeros = (torch.zeros(H, device=dev), torch.zeros(H, D, device=dev)) if operator else (None, None)
-        dout, grads = torch.randn_like(v), gradients_like(given)
-        if operator:
-            grads.update(da_log=torch.zeros_like(zeros[0]), ddt_bias=torch.zeros_like(zeros[1]))
-        make = lambda save: lib.kda_backward(*given.values(), dout, grads, options=OPERATOR if operator else 0, a_log=zeros[0], dt_bias=zeros[1], save=save)
-        peaks = {"recomputed": peak_of(lambda: make(False)), "saved": peak_of(lambda: make(True))}
-        calls = {"recomputed": make(False), "saved": make(True)}
+        zeros = (torch.zeros(H, device=dev), torch.zeros(H * D, device=dev)) if operator else (None, None)
+        dout, options = torch.randn_like(v), OPERATOR if operator else 0
+        save = our_forward("kda", *given.values(), *zeros, options=options, save=True, output_final_state=False)
+        make = lambda saved: our_backward("kda", *given.values(), *zeros, None, saved, dout, options)
+        peaks = {"recomputed": peak_of(make(None)), "saved": peak_of(lambda: make(save()[2])())}
+        calls = {"recomputed": make(None), "saved": make(save()[2])}
         theirs = {}
         if fla and operator:
             theirs["fla"] = (lambda q, k, v, g, beta, al, db: fla.chunk_kda(
-                q=q, k=k, v=v, g=g, beta=beta, A_log=al, dt_bias=db.flatten(), use_qk_l2norm_in_kernel=True, use_gate_in_kernel=True,
+                q=q, k=k, v=v, g=g, beta=beta, A_log=al, dt_bias=db, use_qk_l2norm_in_kernel=True, use_gate_in_kernel=True,
                 use_beta_sigmoid_in_kernel=True, safe_gate=True, lower_bound=-5.0), [*given.values(), *zeros])
         elif fla:
             theirs["fla"] = lambda q, k, v, g, beta: fla.chunk_kda(q=q, k=k, v=v, g=g, beta=beta, safe_gate=True, lower_bound=-5.0), list(given.values())
@@ -370,31 +369,29 @@ def gdn_inputs(hq, hv, T):
     return dict(q=q, k=k, v=v, g=F.logsigmoid(torch.randn(1, T, hv, device=dev)) / 16, beta=torch.randn(1, T, hv, device=dev).sigmoid())
 
 
-def gdn_gradient_errors(lib, name):
+def gdn_gradient_errors(name):
     given = gdn_inputs(2, 4, 200)
-    dout, grads = torch.randn_like(given["v"]), gradients_like(given)
-    lib.gdn_backward(*given.values(), dout, grads)()
-    torch.cuda.synchronize()
+    dout = torch.randn_like(given["v"])
+    grads = our_backward("gdn", *given.values(), None, None, None, None, dout, 0)()
     leaves = {n: t.double().cpu().requires_grad_() for n, t in given.items()}
     q, k = (leaves[n].repeat_interleave(2, dim=2) for n in "qk")
     return compare_gradients(name, leaves, (q, k, leaves["v"], leaves["g"].unsqueeze(-1), leaves["beta"]), dout, grads)
 
 
-def gdn_backward_rows(lib, a):
+def gdn_backward_rows(a):
     """Backwards alone; ours from what its forward saved, and scanning it again."""
     fla, qla = optional("fla.ops.gated_delta_rule", a.peers), optional("flash_qla", a.peers)
     for hq, hv, lengths in GDN_BACKWARD[: a.rows]:
-        name, T, N = f"{hq}/{hv} {len(lengths)}x{lengths[0]}", sum(lengths), len(lengths)
-        errors = gdn_gradient_errors(lib, name)
+        name, T = f"{hq}/{hv} {len(lengths)}x{lengths[0]}", sum(lengths)
+        errors = gdn_gradient_errors(name)
         given = gdn_inputs(hq, hv, T)
-        dout, grads = torch.randn_like(given["v"]), gradients_like(given)
+        dout = torch.randn_like(given["v"])
         cu = torch.tensor([0] + torch.tensor(lengths).cumsum(0).tolist(), device=dev)
         cu32 = cu.int()
-        saved = lib.gdn_saved(given["v"], 128, N, True)
-        lib.gdn(*given.values(), torch.empty_like(given["v"]), cu_seqlens=cu32, saved=saved)()
-        make = lambda: lib.gdn_backward(*given.values(), dout, grads, cu_seqlens=cu32)
-        peaks = {"tilekern": peak_of(make), "saved": peak_of(lambda: lib.gdn_backward(*given.values(), dout, grads, cu_seqlens=cu32, saved=saved))}
-        calls = {"tilekern": make(), "saved": lib.gdn_backward(*given.values(), dout, grads, cu_seqlens=cu32, saved=saved)}
+        save = our_forward("gdn", *given.values(), cu_seqlens=cu32, save=True, output_final_state=False)
+        make = lambda saved: our_backward("gdn", *given.values(), None, None, cu32, saved, dout, 0)
+        peaks = {"tilekern": peak_of(make(None)), "saved": peak_of(lambda: make(save()[2])())}
+        calls = {"tilekern": make(None), "saved": make(save()[2])}
         theirs = {"fla": (fla, cu), "flash_qla": (qla, cu32)}
         for n, (module, offsets) in ((n, x) for n, x in theirs.items() if x[0]):
             forward = lambda q, k, v, g, beta, module=module, offsets=offsets: module.chunk_gated_delta_rule(q, k, v, g, beta, cu_seqlens=offsets)
@@ -403,7 +400,7 @@ def gdn_backward_rows(lib, a):
                 calls[n] = autograd_call(forward, given.values(), dout)
             except Exception as e:
                 say("   failed:", n, type(e).__name__, str(e)[:200])
-        say("   MB beside the inputs, the forward's included for others:", " ".join(f"{n} {mb:.0f}" for n, mb in peaks.items()))
+        say("   MB beside the inputs, the forward's included:", " ".join(f"{n} {mb:.0f}" for n, mb in peaks.items()))
         times = medians(calls, a.rep)
         of_saved, heads = times.pop("saved"), T * hv
         for what, ours in (("again", times["tilekern"]), ("saved", of_saved)):
@@ -419,10 +416,10 @@ def main():
     parser.add_argument("--csv", default=None)
     a = parser.parse_args()
     torch.manual_seed(0)
-    lib, table = tilekern.Library(), []
+    table = []
     for what in a.what:
         for name, errors, row, flop, bytes_ in {"gdn": gdn_rows, "mixes": mix_rows, "engine": engine_rows, "kda": kda_rows, "kda_backward": kda_backward_rows,
-                                                    "gdn_backward": gdn_backward_rows}[what](lib, a):
+                                                    "gdn_backward": gdn_backward_rows}[what](a):
             ms = row["tilekern"][0]
             others = {n: t for n, (t, _) in row.items() if n != "tilekern" and t == t}
             best = min(others.values(), default=math.nan)
