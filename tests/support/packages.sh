@@ -45,3 +45,14 @@ install_nvdisasm() {
 	fi
 	[ -z "$found" ] || export TILE_NVDISASM=$found
 }
+
+# Copies a build's output to the file LOG and tells how far it is: ninja's lines begin with [done/all].
+build_progress() {
+	awk -v log_file="$1" '
+		{ print >> log_file; fflush(log_file) }
+		match($0, /^\[[0-9]+\/[0-9]+\]/) {
+			split(substr($0, 2, RLENGTH - 2), n, "/")
+			tenth = int(10 * n[1] / n[2])
+			if (n[2] >= 10 && tenth > last) { last = tenth; printf "built %d%% (%d of %d)\n", 10 * tenth, n[1], n[2]; fflush() }
+		}'
+}

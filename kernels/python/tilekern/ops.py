@@ -99,9 +99,6 @@ def fake_prefill(*args, **kwargs):
     return None
 
 
-INPUTS = "q k v g beta A_log dt_bias initial_state cu_seqlens".split()
-
-
 def gradients(ctx, name, dout, dfinal_state):
     """Of the inputs, None for what is not wanted."""
     if torch.is_grad_enabled():
@@ -115,8 +112,7 @@ def gradients(ctx, name, dout, dfinal_state):
         dout = torch.zeros_like(tensors[2])
     if dfinal_state is not None:
         dfinal_state = dfinal_state.float() if final else None
-    backward = torch.ops.tilekern.gdn_bwd.default if name == "gdn" else torch.ops.tilekern.kda_bwd.default
-    grads = backward(*tensors, saved, dout, dfinal_state, scale, options, v_first, wanted, lower_bound)
+    grads = BACKWARD[name](*tensors, saved, dout, dfinal_state, scale, options, v_first, wanted, lower_bound)
     # those of states and of gates' parameters are made in float32
     return [(g if g.dtype == t.dtype else g.to(t.dtype)) if wanted >> i & 1 else None for i, (g, t) in enumerate(zip(grads, tensors))]
 
@@ -136,37 +132,28 @@ def differentiate(name):
     return lambda ctx, dout, dfinal_state, _: (*gradients(ctx, name, dout, dfinal_state), *(None,) * (1 + len(ctx.numbers)))
 
 
-class Gdn(torch.autograd.Function):
-    """gdn_fwd as it is outside of torch.compile: what torch.library makes of register_autograd takes the host several times as long."""
+def function(name):
+    """NAME_fwd as it is outside of torch.compile: what torch.library makes of register_autograd takes the host several times as long."""
+    infer = getattr(torch.ops.tilekern, f"{name}_infer").default
 
-    @staticmethod
-    def forward(ctx, *args):
-        o, state, saved = torch.ops.tilekern.gdn_infer.default(*args)
-        remember(ctx, args[:TENSORS], saved, args[TENSORS:])
-        return o, state
+    class Chunked(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *args):
+            o, state, saved = infer(*args)
+            remember(ctx, args[:TENSORS], saved, args[TENSORS:])
+            return o, state
 
-    @staticmethod
-    def backward(ctx, dout, dfinal_state):
-        return (*gradients(ctx, "gdn", dout, dfinal_state), *(None,) * (1 + len(ctx.numbers)))
+        @staticmethod
+        def backward(ctx, dout, dfinal_state):
+            return (*gradients(ctx, name, dout, dfinal_state), *(None,) * (1 + len(ctx.numbers)))
 
-
-class Kda(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, *args):
-        o, state, saved = torch.ops.tilekern.kda_infer.default(*args)
-        remember(ctx, args[:TENSORS], saved, args[TENSORS:])
-        return o, state
-
-    @staticmethod
-    def backward(ctx, dout, dfinal_state):
-        return (*gradients(ctx, "kda", dout, dfinal_state), *(None,) * (1 + len(ctx.numbers)))
+    return Chunked
 
 
 def forward(name, trained, *args):
     """(o, final state): args are all of the operator's."""
     if torch.compiler.is_compiling():
-        op = torch.ops.tilekern.gdn_fwd.default if name == "gdn" else torch.ops.tilekern.kda_fwd.default
-        return op(*args)[:2]
+        return FORWARD[name](*args)[:2]
     o, state, *_ = run(APPLY[name] if trained else INFER[name], *args)
     return o, state
 
@@ -182,5 +169,5 @@ def register():
 
 load()
 register()
-APPLY = dict(gdn=Gdn.apply, kda=Kda.apply)
-INFER = dict(gdn=torch.ops.tilekern.gdn_infer.default, kda=torch.ops.tilekern.kda_infer.default)
+FORWARD, INFER, BACKWARD = ({name: getattr(torch.ops.tilekern, f"{name}_{what}").default for name in ("gdn", "kda")} for what in ("fwd", "infer", "bwd"))
+APPLY = {name: function(name).apply for name in ("gdn", "kda")}
