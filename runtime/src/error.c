@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#ifndef TILERT_VERSION
-#define TILERT_VERSION "0.1.0"
+#ifndef RT_VERSION_TEXT
+#define RT_VERSION_TEXT "0.1.0"
 #endif
 
 enum { TEXT_BYTES = 8192 }; /* room for a PTX compilation log */
@@ -59,5 +59,5 @@ const char *tilert_status_name(tilert_status s)
 
 const char *tilert_version(void)
 {
-	return TILERT_VERSION;
+	return RT_VERSION_TEXT;
 }

@@ -44,6 +44,9 @@ typedef enum tilert_status {
 /** Text for the last failure on this thread; valid until its next one; never NULL. */
 TILERT_API const char *tilert_last_error(void);
 TILERT_API const char *tilert_status_name(tilert_status s);
+/** Of this header: 10000 major + 100 minor + patch.  Minor ones add functions. */
+#define TILERT_VERSION 100
+/** Of the library that is linked: "0.1.0". */
 TILERT_API const char *tilert_version(void);
 
 /* ---- Devices -------------------------------------------------------------- */
