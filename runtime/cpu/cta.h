@@ -58,20 +58,21 @@ typedef struct AccessList AccessList;
 
 /* Which lanes have been to 16 bytes since the lanes of their warp last met: of the last one at each byte its number, by bits. */
 typedef struct LaneMarks {
-	uint64_t low;   /* bit 16 i + b: bit i of the lane at byte b */
-	uint32_t since; /* the meeting; of another one: none have */
-	uint16_t high, bytes, several; /* high: bit 4; bytes: where somebody was, or several were */
+	uint64_t low;       /* bit 16 i + b: bit i of the lane at byte b */
+	uint32_t met, came; /* the meetings (Warp); of others: nobody has */
+	uint16_t high;      /* bit 4 */
+	uint16_t written, read, several; /* since `met`, since `came`; several: by more lanes than one */
 } LaneMarks;
 
-/* The accesses that a later one may race with; of another run: none.  Two cache lines, of which the first has what is looked at each time. */
+/* The accesses that a later one may race with; of another run: none.  A cache line. */
 typedef struct Granule {
 	uint32_t run;
 	uint16_t n, clear; /* n: before the last; clear: bytes in which nothing races with the last, whichever of them it comes to take in */
-	Access last;
-	LaneMarks written, read;
-	AccessList *more; /* those before the last; NULL: in few */
-	Access few[4];
+	AccessList *more;  /* those before; NULL: in few */
+	Access last, few[1];
+	LaneMarks lanes;
 } Granule;
+_Static_assert(sizeof(Granule) == 64, "a granule is a cache line");
 
 typedef enum WaitKind {
 	WAIT_NONE,

@@ -153,28 +153,38 @@ static _Noreturn void report_lanes(const Event *e, uint32_t granule, uint32_t ma
  * What one lane has written another reads or writes only behind a meeting that orders memory.  What one has read another may write behind
  * any meeting: the read was on its way before, and shared memory serves a warp in order. */
 
-/* Bytes of mask where another lane was since that meeting. */
-static inline uint32_t others(const LaneMarks *m, const Event *e, uint32_t since, uint32_t mask)
+/* What was marked before the last meetings is forgotten. */
+static inline void forget(LaneMarks *m, const Event *e)
+{
+	if (m->came == e->came)
+		return;
+	m->came = e->came;
+	m->read = 0;
+	if (m->met != e->met) {
+		m->met = e->met;
+		m->written = 0;
+	}
+	m->several &= m->written;
+}
+
+/* Bytes of mask where the last was another lane, or several were. */
+static inline uint32_t others(const LaneMarks *m, const Event *e, uint32_t mask)
 {
 	uint64_t differ = m->low ^ e->low;
 
-	if (m->since != since)
-		return 0;
 	differ |= differ >> 32;
 	differ |= differ >> 16;
-	return ((uint32_t)differ | (uint32_t)(m->high ^ e->high) | m->several | e->several) & m->bytes & mask;
+	return ((uint32_t)differ | (uint32_t)(m->high ^ e->high) | m->several | e->several) & mask;
 }
 
-static inline void mark(LaneMarks *m, const Event *e, uint32_t since, uint32_t mask)
+static inline void mark(LaneMarks *m, const Event *e, uint32_t mask)
 {
 	uint64_t everywhere = mask * 0x0001000100010001u;
 
-	if (m->since != since)
-		*m = (LaneMarks){ .since = since };
-	m->several |= (uint16_t)(others(m, e, since, mask) | (e->several & mask));
+	m->several |= (uint16_t)(others(m, e, mask & (m->written | m->read)) | (e->several & mask));
 	m->low = (m->low & ~everywhere) | (e->low & everywhere);
 	m->high = (uint16_t)((m->high & ~mask) | (e->high & mask));
-	m->bytes |= (uint16_t)mask;
+	*(mode_of(&e->x) == MODE_READ ? &m->read : &m->written) |= (uint16_t)mask;
 }
 
 /* Lanes that have copies of an element write it at the same place; atomics are for several. */
@@ -185,31 +195,31 @@ static bool harmless(const Event *e, Granule *g, uint32_t mask)
 	return x && (x->what == e->x.what || (mode_of(x) == MODE_ATOMIC && mode_of(&e->x) == MODE_ATOMIC));
 }
 
-static inline void check_lanes(const Event *e, uint32_t granule, uint32_t mask)
+static void report_if_harmful(const Event *e, uint32_t granule, uint32_t mask, bool written)
 {
-	Granule *g = &e->granules[granule];
-	uint32_t written = others(&g->written, e, e->met, mask), read = mode_of(&e->x) != MODE_READ ? others(&g->read, e, e->came, mask) : 0;
-
-	if (written && !harmless(e, g, written))
-		report_lanes(e, granule, written, true);
-	if (read)
-		report_lanes(e, granule, read, false);
+	if (!written || !harmless(e, &e->granules[granule], mask))
+		report_lanes(e, granule, mask, written);
 }
 
-static inline void mark_lane(const Event *e, Granule *g, uint32_t mask)
+static inline void touch_lanes(const Event *e, Granule *g, uint32_t granule, uint32_t mask)
 {
-	if (mode_of(&e->x) != MODE_READ)
-		mark(&g->written, e, e->met, mask);
-	else
-		mark(&g->read, e, e->came, mask);
+	LaneMarks *m = &g->lanes;
+	uint32_t seen;
+
+	forget(m, e);
+	seen = others(m, e, mask & (mode_of(&e->x) == MODE_READ ? m->written : m->written | m->read));
+	if (seen)
+		report_if_harmful(e, granule, seen & m->written ? seen & m->written : seen, seen & m->written);
+	if (e->lanes == LANES_MARK)
+		mark(m, e, mask);
 }
 
-static void of_lane(Event *e, const Thread *t, LaneUse lanes)
+static inline void of_lane(Event *e, const Thread *t, LaneUse lanes)
 {
 	uint32_t lane = thread_lane(t);
 	uint64_t bits = (lane & 1) | (lane & 2) << 15 | (uint64_t)(lane & 4) << 30 | (uint64_t)(lane & 8) << 45;
 
-	e->low = bits * ALL;
+	e->low = bits * ALL; /* not kept with the thread: that would be one more line of cache to wait for */
 	e->high = lane & 16 ? ALL : 0;
 	e->met = t->warp->met;
 	e->came = t->warp->came;
@@ -350,9 +360,7 @@ static inline void touch(const Event *e, uint32_t granule, uint32_t mask)
 	Granule *g = &e->granules[granule];
 
 	if (e->lanes != LANES_NOT)
-		check_lanes(e, granule, mask);
-	if (e->lanes == LANES_MARK)
-		mark_lane(e, g, mask);
+		touch_lanes(e, g, granule, mask);
 	if (g->run != e->run) {
 		touch_first(e, g, mask);
 		return;
@@ -392,9 +400,9 @@ static inline void touch_range(const Event *e, uint32_t offset, uint32_t bytes)
 		touch_many(e, offset, bytes);
 }
 
-static Event event(Thread *t, const Cta *c, const char *what, Mode mode, Source source, uint32_t line)
+static void event(Event *e, Thread *t, const Cta *c, const char *what, Mode mode, Source source, uint32_t line)
 {
-	return (Event){ .x = { .what = (line & ((1u << MODE_SHIFT) - 1)) | (uint32_t)mode << MODE_SHIFT | (uint32_t)source << SOURCE_SHIFT },
+	*e = (Event){ .x = { .what = (line & ((1u << MODE_SHIFT) - 1)) | (uint32_t)mode << MODE_SHIFT | (uint32_t)source << SOURCE_SHIFT },
 		.run = c->worker->run, .granules = c->granules, .t = t, .cta = c, .what = what };
 }
 
@@ -408,21 +416,22 @@ static void happens(Event *e, uint32_t component, uint32_t time)
 
 /* ---- accesses of threads ---- */
 
-static Event of_thread(Thread *t, const char *what, Mode mode, uint32_t line)
+static void of_thread(Event *e, Thread *t, const char *what, Mode mode, uint32_t line)
 {
-	Event e = event(t, t->cta, what, mode, BY_THREADS, line);
 	uint32_t now = clock_now(t); /* may end what its row is */
 
-	happens(&e, clock_component(t->warp, COMPONENT_ACCESSES), now);
-	of_lane(&e, t, LANES_MARK);
-	return e;
+	event(e, t, t->cta, what, mode, BY_THREADS, line);
+	happens(e, clock_component(t->warp, COMPONENT_ACCESSES), now);
+	of_lane(e, t, LANES_MARK);
 }
 
 static void whole_warp(Thread *t, const char *what, Mode mode, uint32_t offset, uint32_t bytes, uint32_t line)
 {
+	Event e;
+
 	if (!t->cta->worker->races)
 		return;
-	Event e = of_thread(t, what, mode, line);
+	of_thread(&e, t, what, mode, line);
 	e.several = ALL;
 	touch_range(&e, offset, bytes);
 }
@@ -441,6 +450,7 @@ void race_write(Thread *t, const char *what, uint32_t offset, uint32_t bytes, ui
 static void access_shared(Thread *t, Mode mode, uint32_t base, const uint32_t *at, uint32_t n, uint32_t bytes, uint32_t line)
 {
 	static const char *const bounds[] = { "load", "store", "atomic" }, *const race[] = { "read", "write", "atomic" };
+	Event e;
 
 	if (!bytes) /* where a mask is off the place means nothing */
 		return;
@@ -448,7 +458,7 @@ static void access_shared(Thread *t, Mode mode, uint32_t base, const uint32_t *a
 		check_shared(t, bounds[mode], base + at[i], bytes, 1, line);
 	if (!t->cta->worker->races)
 		return;
-	Event e = of_thread(t, race[mode], mode, line);
+	of_thread(&e, t, race[mode], mode, line);
 	for (uint32_t i = 0; i < n; i++)
 		touch_range(&e, base + at[i], bytes);
 }
@@ -472,9 +482,11 @@ void tilecpu_shared_atomics(TileCpuThread *t, uint32_t base, const uint32_t *at,
 
 void race_load(Thread *t, const Cta *c, const Mbarrier *b, uint32_t offset, uint32_t bytes, uint32_t line)
 {
+	Event e;
+
 	if (!c->worker->races)
 		return;
-	Event e = event(t, c, "load", MODE_WRITE, BY_LOAD, line);
+	event(&e, t, c, "load", MODE_WRITE, BY_LOAD, line);
 	happens(&e, b->component, b->phase + 1);
 	of_lane(&e, t, LANES_CHECK);
 	touch_range(&e, offset, bytes);
@@ -482,9 +494,11 @@ void race_load(Thread *t, const Cta *c, const Mbarrier *b, uint32_t offset, uint
 
 void race_store(Thread *t, const char *what, uint32_t offset, uint32_t bytes, uint32_t line)
 {
+	Event e;
+
 	if (!t->cta->worker->races || !bytes)
 		return;
-	Event e = event(t, t->cta, what, MODE_READ, BY_STORE, line);
+	event(&e, t, t->cta, what, MODE_READ, BY_STORE, line);
 	happens(&e, clock_component(t->warp, COMPONENT_STORES), t->store_groups + 1);
 	of_lane(&e, t, LANES_CHECK);
 	touch_range(&e, offset, bytes);
@@ -492,18 +506,22 @@ void race_store(Thread *t, const char *what, uint32_t offset, uint32_t bytes, ui
 
 void race_store_done(Thread *t, uint32_t offset, uint32_t bytes)
 {
+	Event e;
+
 	if (!t->cta->worker->races || !bytes)
 		return;
-	Event e = of_thread(t, "store", MODE_READ, 0);
+	of_thread(&e, t, "store", MODE_READ, 0);
 	for (uint32_t i = offset / GRANULE; i <= (offset + bytes - 1) / GRANULE; i++)
-		mark_lane(&e, &e.granules[i], mask_of(offset, bytes, i));
+		touch_lanes(&e, &e.granules[i], i, mask_of(offset, bytes, i));
 }
 
 void race_copy(Thread *t, uint32_t offset, uint32_t bytes, uint32_t line)
 {
+	Event e;
+
 	if (!t->cta->worker->races)
 		return;
-	Event e = event(t, t->cta, "cp_async", MODE_WRITE, BY_COPY, line);
+	event(&e, t, t->cta, "cp_async", MODE_WRITE, BY_COPY, line);
 	happens(&e, NEVER, 1);
 	of_lane(&e, t, LANES_CHECK);
 	touch_range(&e, offset, bytes);
@@ -511,9 +529,11 @@ void race_copy(Thread *t, uint32_t offset, uint32_t bytes, uint32_t line)
 
 void race_copy_done(Thread *t, uint32_t offset, uint32_t bytes, uint32_t line)
 {
+	Event e;
+
 	if (!t->cta->worker->races)
 		return;
-	Event e = of_thread(t, "cp_async", MODE_WRITE, line);
+	of_thread(&e, t, "cp_async", MODE_WRITE, line);
 	e.finishes = true;
 	touch_range(&e, offset, bytes);
 }
@@ -521,7 +541,9 @@ void race_copy_done(Thread *t, uint32_t offset, uint32_t bytes, uint32_t line)
 void race_product(Thread *t, const uint32_t *clock, uint32_t number, const uint32_t *lines, uint32_t n, uint32_t line)
 {
 	const Warp *first = &t->cta->warps[t->warp->index / (WARPGROUP / WARP) * (WARPGROUP / WARP)];
-	Event e = event(t, t->cta, "wgmma", MODE_READ, BY_PRODUCT, line);
+	Event e;
+
+	event(&e, t, t->cta, "wgmma", MODE_READ, BY_PRODUCT, line);
 
 	happens(&e, clock_component(first, COMPONENT_PRODUCTS), number);
 	e.clock = clock;

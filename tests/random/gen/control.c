@@ -9,7 +9,7 @@ typedef struct Choice { Statement *f; int weight; bool nested; } Choice;
 static const Choice choices[] = {
 	{ st_elements, 36, true }, { st_copy, 24, true }, { st_fill, 4, true }, { st_scan, 7, true }, { st_reduce, 7, true },
 	{ st_scalar, 10, true }, { st_control, 8, true }, { st_declare, 14, false }, { st_limit_copy, 5, false }, { st_cp_async, 4, false },
-	{ st_product, 10, true }, { st_warp_product, 4, true }, { st_warp_elements, 4, true }, { st_atomic, 4, true }, { st_vector, 4, false }, { st_warp_view, 4, false },
+	{ st_product, 10, true }, { st_warp_product, 4, true }, { st_warp_elements, 4, true }, { st_atomic, 4, true }, { st_vector, 4, false }, { st_warp_view, 4, false }, { st_vote, 4, true },
 };
 enum { CHOICES = sizeof choices / sizeof choices[0] };
 
@@ -66,8 +66,28 @@ static void loop_of(Gen *g)
 	g->var[self].gone = true;
 }
 
+/* As long as any thread has rounds left. */
+static void while_any(Gen *g)
+{
+	int id = fresh(g);
+	sync_all(g);
+	g->threads_differ = true;
+	Ex e = ex_into(g, ex_any(g, 1), DT_I32, (Range){ 0, 3, 0 });
+	g->threads_differ = false;
+	line(g, "i32 w%d = %s;", id, e.s);
+	ex_free(&e);
+	line(g, "while (any(w%d > 0)) {", id);
+	region(g, rng_between(&g->rng, 1, 2));
+	line(g, "\tw%d--;", id);
+	line(g, "}");
+}
+
 static void while_of(Gen *g)
 {
+	if (CHANCE(g, 40)) {
+		while_any(g);
+		return;
+	}
 	int id = fresh(g);
 	sync_all(g);
 	line(g, "i32 w%d = %d;", id, rng_between(&g->rng, 1, 3));

@@ -135,12 +135,27 @@ static int make_target(Gen *g, const View *src, const int64_t *shape)
 	return CHANCE(g, 50) ? tile_shared(g, t, 2, shape, like.range, NULL) : tile_frag(g, t, 2, shape, like.range, NULL);
 }
 
+/* The same by a function of any tiles of these kinds. */
+static void put_call(Gen *g, const View *src, const View *dst, const char *a, const char *b)
+{
+	static const char *const space[] = { [SHARED] = "shared", [FRAG] = "frag", [WARP_FRAG] = "warp frag" };
+	Space from = g->tile[src->tile].space, to = g->tile[dst->tile].space;
+	int id = fresh(g);
+	text_put(&g->head, "fn %s_c%d(%s A%d a[M%d][N%d], %s B%d b[M%d][N%d]) { copy(a, b); }\n", g->p->kernel, id, from == GLOBAL ? "in" : space[from], id, id, id,
+		to == GLOBAL ? "out" : space[to], id, id, id);
+	line(g, "%s_c%d(%s, %s);", g->p->kernel, id, a, b);
+}
+
 static void put_copy(Gen *g, const View *src, const View *dst)
 {
 	char a[128], b[128];
 	view_text(g, src, a, sizeof a);
 	view_text(g, dst, b, sizeof b);
 	tile_moves(g, src->tile, dst->tile);
+	if (CHANCE(g, 15)) {
+		put_call(g, src, dst, a, b);
+		return;
+	}
 	line(g, CHANCE(g, 15) && g->tile[dst->tile].space != GLOBAL ? "%2$s = %1$s;" : "copy(%1$s, %2$s);", a, b);
 }
 

@@ -232,8 +232,28 @@ static int64_t power_below(int64_t n)
 	return p;
 }
 
+/* What any or all elements have, into a variable of all threads. */
+static void ask(Gen *g, int id, bool all)
+{
+	Var *v = &g->var[g->nvars++];
+	*v = (Var){ .type = DT_BOOL, .range = { 0, 1, 0 }, .uniform = true };
+	snprintf(v->name, sizeof v->name, "v%d", fresh(g));
+	line(g, "bool %s = %s(s%d);", v->name, all ? "all" : "any", id);
+}
+
+static void combine(Gen *g, int id, bool all)
+{
+	Ex c = ex_condition(g, 2);
+	line(g, CHANCE(g, 30) ? "if (i %% 3 != 1) s%d %s %s;" : "s%d %s %s;", id, all ? "&=" : "|=", c.s);
+	ex_free(&c);
+}
+
 static void run_loop(Gen *g, int target, bool shrink)
 {
+	bool asks = g->tile[target].space != WARP_FRAG && g->nvars < MAX_VARS - 8 && CHANCE(g, 12), all = CHANCE(g, 50);
+	int id = asks ? fresh(g) : 0;
+	if (asks)
+		line(g, "bool s%d = %s;", id, all ? "true" : "false");
 	Tile *t = &g->tile[target];
 	Loop l = { .rank = t->rank, .index = { "i", "j" }, .warp = t->space == WARP_FRAG };
 	int vars = g->nvars, extra = rng_below(&g->rng, 3);
@@ -259,10 +279,14 @@ static void run_loop(Gen *g, int target, bool shrink)
 		note_write(&l, k);
 		assign(g, k, at);
 	}
+	if (asks)
+		combine(g, id, all);
 	close_block(g, "}");
 	g->loop = NULL;
 	g->nvars = vars;
 	release(g, h, &l);
+	if (asks)
+		ask(g, id, all);
 }
 
 /* Gives every element of a new tile a value. */

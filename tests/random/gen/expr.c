@@ -417,6 +417,10 @@ static Ex unary(Gen *g, Ex a)
 	a.literal = false;
 	if (t == DT_BOOL)
 		return wrap(a, t, a.range, "(!%s)");
+	if ((t == DT_I32 || t == DT_U32) && CHANCE(g, 15)) {
+		DType other = t == DT_I32 ? DT_U32 : DT_I32;
+		return wrap(a, other, range_inside(a.range, type_range(other)) ? a.range : type_range(other), t == DT_I32 ? "bitcast(u32, %s)" : "bitcast(i32, %s)");
+	}
 	if (!dtype_is_float(t) && CHANCE(g, 40)) {
 		char fmt[32];
 		snprintf(fmt, sizeof fmt, "(~%s(%%s))", dtype_name(t));

@@ -135,10 +135,16 @@ void initialise(Gen *g, int k);
 /* ---- statements; each false when it found nothing to do ---- */
 typedef bool Statement(Gen *g);
 Statement st_elements, st_warp_elements, st_copy, st_fill, st_reduce, st_scan, st_scalar, st_control, st_limit_copy, st_product, st_warp_product,
-	st_cp_async, st_declare, st_atomic, st_vector, st_warp_view;
+	st_cp_async, st_declare, st_atomic, st_vector, st_warp_view, st_vote;
 void statements(Gen *g, int n);
 void element_body(Gen *g, int target);
 Ex element_leaf(Gen *g);
+
+/* ---- lanes.c: of threads that differ, where all of a warp come ---- */
+void lanes_vote(Gen *g);
+bool lanes_exchange(Gen *g);
+/* The name of t, or of a `param type` that is t. */
+const char *type_name(Gen *g, DType t, char text[NAME_SIZE * 2]);
 
 /* ---- whole kernels ---- */
 typedef void Kernel(Gen *g);

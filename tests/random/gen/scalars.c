@@ -5,8 +5,18 @@
 
 #include "tests/random/gen/gen.h"
 
+const char *type_name(Gen *g, DType t, char text[NAME_SIZE * 2])
+{
+	if (!CHANCE(g, 12))
+		return dtype_name(t);
+	snprintf(text, NAME_SIZE * 2, "%s_t%d", g->p->kernel, fresh(g));
+	text_put(&g->head, "param type %s = %s;\n", text, dtype_name(t));
+	return text;
+}
+
 static int declare(Gen *g, Ex e)
 {
+	char text[NAME_SIZE * 2];
 	if (g->nvars == MAX_VARS) {
 		ex_free(&e);
 		return -1;
@@ -16,7 +26,7 @@ static int declare(Gen *g, Ex e)
 	Var *v = &g->var[g->nvars++];
 	*v = (Var){ .type = t, .range = e.range, .uniform = !g->threads_differ };
 	snprintf(v->name, sizeof v->name, "v%d", fresh(g));
-	line(g, "%s %s = %s;", dtype_name(t), v->name, e.s);
+	line(g, "%s %s = %s;", type_name(g, t, text), v->name, e.s);
 	ex_free(&e);
 	return g->nvars - 1;
 }
@@ -142,7 +152,9 @@ static Ex call(Gen *g)
 	g->nvars = vars;
 	for (int k = 0; k < g->nvars; k++)
 		g->var[k].gone ^= true;
-	text_put(&g->head, "fn %s %s_f%d(%s a, %s b) { return %s; }\n", dtype_name(t), g->p->kernel, id, dtype_name(t), dtype_name(t), e.s);
+	char text[NAME_SIZE * 2];
+	const char *type = type_name(g, t, text);
+	text_put(&g->head, "fn %s %s_f%d(%s a, %s b) { %s c = %s; return c; }\n", type, g->p->kernel, id, type, dtype_name(t), type, e.s);
 	Ex r2 = ex_make(t, e.range, "%s_f%d(%s, %s)", g->p->kernel, id, a.s, b.s);
 	ex_free(&a);
 	ex_free(&b);
@@ -227,7 +239,13 @@ void kernel_scalar(Gen *g)
 	parameter(g, PICK(g, ((DType[]){ DT_I8, DT_U16, DT_I64, DT_F32, DT_I32, DT_U32 })));
 	g->threads_differ = true;
 	declare(g, ex_make(t, r, "%s[thread()]", g->tile[x].name));
-	code(g, rng_between(&g->rng, 4, 12), 3);
+	for (int parts = rng_between(&g->rng, 1, 3); parts > 0; parts--) {
+		code(g, rng_between(&g->rng, 2, 5), 3);
+		if (CHANCE(g, 50))
+			lanes_vote(g);
+		if (CHANCE(g, 50))
+			lanes_exchange(g);
+	}
 	if (CHANCE(g, 60))
 		declare(g, call(g));
 	for (int k = 0, shown = 0; k < g->nvars && shown < 8; k++) {

@@ -82,8 +82,32 @@ static void run_get(Env *e, const Op *op)
 	lanes_set(e, op->result, r);
 }
 
+/* What all elements of a loop come to: which thread has which of them is the layout's, so a program can ask only whether any or all had it. */
+static void run_combine(Env *e, const Op *op, bool all)
+{
+	Lanes x = lanes_of(e, op->args[1]), *var = object_of(e, op->args[0])->var;
+	Lanes r = lanes_new(e->outer, var->stride != 0);
+	bool total = all;
+	for (int n = 0; n < e->lanes; n++) {
+		Num one = x.v[n * x.stride];
+		if (one.undefined)
+			model_fail(e->m, op, "what is combined is undefined");
+		total = all ? total && one.i : total || one.i;
+	}
+	for (int n = 0; n < (var->stride ? e->outer->lanes : 1); n++) {
+		r.v[n] = var->v[n];
+		r.v[n].i = all ? r.v[n].i && total : r.v[n].i || total;
+	}
+	memcpy(var->v, r.v, sizeof(Num) * (size_t)(var->stride ? e->outer->lanes : 1));
+}
+
 static void run_set(Env *e, const Op *op)
 {
+	const char *how = attr_text(op, AT_COMBINE, "");
+	if (*how) {
+		run_combine(e, op, !strcmp(how, "and"));
+		return;
+	}
 	Lanes *var = e->object[op->args[0]->id - e->m->base].var, x = lanes_of(e, op->args[1]);
 	if (!var)
 		model_fail(e->m, op, "a variable of the code around is set");
@@ -202,6 +226,28 @@ static void run_atomic(Env *e, const Op *op)
 		lanes_set(e, op->result, r);
 }
 
+/* ---- votes ---- */
+
+static void run_vote(Env *e, const Op *op)
+{
+	bool all = !strcmp(attr_text(op, AT_KIND, ""), "all"), warp = attr_int(op, AT_WARP_SCOPE, 0) != 0;
+	int span = warp ? 32 : e->lanes;
+	Lanes x = lanes_of(e, op->args[0]), r = lanes_new(e, warp);
+	for (int first = 0; first < e->lanes; first += span) {
+		Num v = num_int(DT_BOOL, all);
+		for (int n = first; n < first + span; n++) {
+			Num one = x.v[n * x.stride];
+			if (e->active[n] && one.undefined)
+				model_fail(e->m, op, "a vote is undefined");
+			if (e->active[n] && (one.i != 0) != all)
+				v.i = !all;
+		}
+		for (int n = first; n < (warp ? first + span : 1); n++)
+			r.v[n] = v;
+	}
+	lanes_set(e, op->result, r);
+}
+
 /* ---- parameters ---- */
 
 static void run_param(Env *e, const Op *op)
@@ -234,6 +280,7 @@ bool scalar_step(Env *e, const Op *op)
 	case OP_LOAD: run_load(e, op); return true;
 	case OP_STORE: run_store(e, op); return true;
 	case OP_ATOMIC: run_atomic(e, op); return true;
+	case OP_VOTE: run_vote(e, op); return true;
 	default:
 		if (!num_has(op->code))
 			return false;
