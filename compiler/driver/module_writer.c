@@ -126,14 +126,19 @@ static void put_kernel(Writer *w, const Op *kernel, const PtxasResult *resources
 	}
 	for (int i = 0; i < maps.n; i++)
 		put_map(w, &maps.map[i]);
+	bool launchable = false;
 	for (const Op *op = first; op; op = op->next) {
 		if (op->code != OP_GRID)
 			continue;
+		launchable = true;
 		buffer_put(w->meta, "grid");
 		for (int i = 0; i < op->nargs; i++)
 			put_expr(w, op->args[i], op->loc);
 		buffer_put(w->meta, "\n");
 	}
+	if (!launchable) /* only in TIR that somebody wrote */
+		tir_error(w->t, kernel, E_TIR, "kernel `%s` has no `grid`: a module's kernels are launched", name_of(kernel));
+	w->ok &= launchable;
 	buffer_put(w->meta, "end\n");
 }
 
