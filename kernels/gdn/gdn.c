@@ -162,8 +162,10 @@ Args gdn_arguments(const tilekern_gdn_params *p, const GdnPlan *l, tilert_ptr ho
 	args_tensor(&a, "starts", l->joined ? p->workspace + l->starts : 0, TILERT_F32, 4, starts, NULL);
 	args_tensor(&a, "change", l->joined ? p->workspace + l->change : 0, TILERT_BF16, 4, change, NULL);
 	args_tensor(&a, "units", p->workspace, TILERT_I32, 2, units, NULL);
-	args_tensor(&a, "work", p->workspace + l->work, TILERT_I32, 1, (const int64_t[]){ 2 }, NULL);
+	args_tensor(&a, "work", p->workspace + l->work, TILERT_I32, 1, (const int64_t[]){ 3 }, NULL);
 	args_tensor(&a, "held", p->workspace + l->held, TILERT_I32, 2, taken, NULL);
+	args_tensor(&a, "shares", p->workspace + l->shares, TILERT_I32, 2, (const int64_t[]){ l->shares_count, 6 }, NULL);
+	args_tensor(&a, "hand", p->workspace + l->hand, TILERT_F32, 3, (const int64_t[]){ l->shares_count, 128, 128 }, NULL);
 	args_integer(&a, "least", l->least);
 	args_float(&a, "share", (double)l->share);
 	args_dim(&a, "UNITS", l->units);
@@ -194,7 +196,7 @@ static tilert_status queue_scan(Queue *q, const tilekern_gdn_params *p, const Gd
 {
 	const int type = p->dtype == TILERT_F16 ? f16 : bf16, keys = (int)gdn_key_tile(p);
 	static const int plain[2][2] = { { v128, v64 }, { t128, t64 } }; /* states of 16 bits; narrow */
-	const int form = keys > 128 ? v64 : gdn_saves(p) ? save : p->checkpoint_state ? stops : plain[p->state_dtype != TILERT_F32][l->narrow];
+	const int form = keys > 128 ? v64 : gdn_saves(p) ? save : p->checkpoint_state ? stops : plain[keys > 64 && p->state_dtype != TILERT_F32][l->narrow];
 	tilert_status s = queue_kernel(q, (int[AXES]){ chunk, type, keys, any }, a);
 	if (s == TILERT_OK && l->joined)
 		s = queue_kernel(q, (int[AXES]){ scan_units, type, keys, any }, a);

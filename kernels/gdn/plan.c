@@ -49,6 +49,12 @@ static int64_t starts_bound(const tilekern_gdn_params *p, int sm_count)
 	return slots(p) < 2 * SHORTEST_PART ? 0 : least((slots(p) / SHORTEST_PART + sequences(p)) * lanes, sm_count + sm_count / 2);
 }
 
+/* CTAs of forward.tile, where it may take a call: that of more heads than half the multiprocessors, too. */
+static int64_t hands_bound(const tilekern_gdn_params *p, int sm_count)
+{
+	return p->key_dim == 128 && p->value_dim == 128 && sequences(p) > 1 ? least(2 * sequences(p) * p->value_heads, sm_count) : 0;
+}
+
 static void lay_out(GdnPlan *l, const tilekern_gdn_params *p, int sm_count)
 {
 	int64_t heads = p->value_heads, k = gdn_key_tile(p), records = slots(p) * heads, starts = starts_bound(p, sm_count);
@@ -58,7 +64,8 @@ static void lay_out(GdnPlan *l, const tilekern_gdn_params *p, int sm_count)
 	l->starts = l->pending + WORKSPACE_ALIGN;
 	l->change = l->starts + (size_t)(starts * 128 * k) * sizeof(float);
 	l->hold = l->change + (size_t)(starts * 2 * k * k) * 2;
-	l->bytes = l->hold + (size_t)(held * p->key_dim * p->value_dim) * sizeof(float);
+	l->hand = aligned(l->hold + (size_t)(held * p->key_dim * p->value_dim) * sizeof(float));
+	l->bytes = l->hand + (size_t)(hands_bound(p, sm_count) * 128 * 128) * sizeof(float);
 }
 
 /* Where sequences and heads leave half of the device idle, as many units as fill it. */
@@ -119,7 +126,9 @@ static void plan_single(GdnPlan *l, const tilekern_gdn_params *p, int sm_count)
 	l->share = (float)p->value_heads / (float)sm_count;
 	l->units = sequences(p) + (l->least > 0 ? p->batch * (p->tokens / (FORWARD_C * l->least)) : 0);
 	l->work = aligned((size_t)l->units * 4 * sizeof(int32_t));
-	l->held = l->work + WORKSPACE_ALIGN; /* all of it less than the records would take */
+	l->held = l->work + WORKSPACE_ALIGN;
+	l->shares = aligned(l->held + (size_t)(l->units * p->value_heads) * sizeof(int32_t)); /* all of it less than the records would take */
+	l->shares_count = least(l->units * p->value_heads, sm_count);
 }
 
 /* A chunk takes a CTA 1.1 us with 64 columns of V and 2.0 us with 128 (H200): the first is for calls that leave multiprocessors idle. */

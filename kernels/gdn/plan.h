@@ -11,10 +11,11 @@ int64_t gdn_value_tile(const tilekern_gdn_params *p); /* V rounded up to 128s */
 bool gdn_saves(const tilekern_gdn_params *p);         /* scan writes more than o and the final state */
 
 typedef struct GdnPlan {
-	bool single;         /* forward.tile does it all; then of what follows only units, least, share and work count */
+	bool single;         /* forward.tile does it all; then of what follows only units, least, share, hand and what stands here count */
 	int64_t least;       /* chunks of 32 that sequences are cut into, at least (stages/deal.tile); 0: they are not */
 	float share;         /* heads of a CTA, on average */
-	size_t work, held;   /* in the workspace, after the units */
+	size_t work, held, shares; /* in the workspace, after the units */
+	int64_t shares_count;  /* CTAs of forward.tile */
 	int64_t part;        /* chunks of a unit (units.tile); 0: a unit is a sequence */
 	int most;            /* units of a sequence that is cut by its own length, which are then of `part` or more chunks; 0: by what all need */
 	int64_t units, starts_count;
@@ -25,7 +26,7 @@ typedef struct GdnPlan {
 	bool joined;         /* units may need scan_units.tile and join_units.tile */
 	int warm;            /* chunks that a unit may be warmed up with */
 	float negligible;    /* log2 of what is left of a state that may be dropped */
-	size_t fade, pending, starts, change, hold, bytes; /* in the workspace, after the records */
+	size_t fade, pending, starts, change, hold, hand, bytes; /* in the workspace, after the records; hand: states that CTAs of forward.tile leave for others */
 } GdnPlan;
 
 GdnPlan gdn_plan(const tilekern_gdn_params *p, int sm_count);

@@ -48,7 +48,7 @@ static const int none[] = { 0, -1 }, empty_ones[] = { 0, 0, 0, -1 }, all_lengths
 	aligned[] = { 64, 128, 64, -1 }, around[] = { 65, 0, 0, 63, 1, 129, 0, -1 }, pair[] = { 70, 130, -1 }, two[] = { 0, 65, -1 },
 	few_long[] = { 1000, 0, 2000, 65, -1 }, one_long[] = { 0, 1, 65, 4700, 0, 200, -1 }, two_long[] = { 4500, 130, 4300, -1 }, mixed_long[] = { 65, 4700, 4096, 0, 4032, 200, -1 },
 	long_short[] = { 4500, 65, -1 },
-	serving[] = { 1, 3, 1000, 0, 31, 32, 33, 1, 129, 300, 2, -1 }, longer[] = { 3, 2000, 0, 1, -1 };
+	serving[] = { 1, 3, 1000, 0, 31, 32, 33, 1, 129, 300, 2, -1 }, longer[] = { 3, 2000, 0, 1, -1 }, nearly[] = { 600, 1, 340, 0, 520, 580, -1 };
 static int tiny[3001]; /* 0 .. 3 tokens each */
 
 static const GdnRow strides[] = {
@@ -223,7 +223,15 @@ static const GdnRow singles[] = {
 	{ .name = "single_pool_of_rows", .in = { .batch = 7, .tokens = 33, .value_heads = 2 }, .options = NORM, .states = GDN_BOTH,
 		.pool = { .slots = true, .nulls = true, .has = true }, FEW },
 	{ .name = "single_in_place", .in = { .value_heads = 2 }, .lengths = longer, .options = NORM, .states = GDN_BOTH, .pool = { .in_place = true }, FEW },
+	{ .name = "single_shares", .in = { .batch = 4, .tokens = 450, .qk_heads = 1, .value_heads = 2 }, .states = GDN_BOTH, .processors = 5 },
+	{ .name = "single_shares_packed", .in = { .value_heads = 3, .gates = GDN_GATES_ZERO }, .lengths = nearly, .spare = 7, .options = NORM, .states = GDN_BOTH, .state_v_first = true,
+		.processors = 8 },
+	{ .name = "single_shares_bf16_states", .in = { .value_heads = 2, .gates = GDN_GATES_PATCHES }, .lengths = nearly, .options = NORM, .states = GDN_BOTH, .state_bf16 = true,
+		.state_v_first = true, .pool = { .slots = true, .in_place = true, .nulls = true }, .processors = 5 },
+	{ .name = "single_shares_fp16_exact", .in = { .batch = 3, .tokens = 500, .value_heads = 2, .fp16 = true }, .split = TILEKERN_SPLIT_EXACT, .states = GDN_FINAL, .processors = 4 },
+	{ .name = "single_shares_without_states", .in = { .batch = 2, .tokens = 700, .value_heads = 2 }, FEW },
 	{ .name = "single_keys_equal", .in = { .batch = 2, .tokens = 200, .keys = GDN_KEYS_EQUAL, .gates = GDN_GATES_ZERO, .beta = 1 }, .states = GDN_FINAL, FEW },
+	{ .name = "single_keys_equal_mild", .in = { .batch = 2, .tokens = 200, .keys = GDN_KEYS_EQUAL, .beta = 1 }, .states = GDN_FINAL, FEW },
 	{ .name = "single_keys_collinear", .in = { .batch = 2, .tokens = 200, .keys = GDN_KEYS_COLLINEAR, .betas = GDN_BETAS_TWICE }, .states = GDN_FINAL, FEW },
 	{ .name = "single_keys_positive_fp16", .in = { .batch = 2, .tokens = 200, .keys = GDN_KEYS_POSITIVE, .fp16 = true, .gates = GDN_GATES_ZERO },
 		.states = GDN_FINAL, FEW },
