@@ -1,6 +1,6 @@
 /* Times kernels on a GPU.  Correctness comes first: what is wrong is not timed, and makes the exit status 1.
  *
- *     bench [--csv FILE] [--modules DIRS] [startup] [gemm] [gdn] [gdn_backward] [kda] [twophase] [launch] */
+ *     bench [--csv FILE] [--modules DIRS] [startup] [gemm] [gdn] [gdn_backward] [kda] [kda_backward] [twophase] [launch] */
 #include "kernels/bench/bench.h"
 
 #include <stdarg.h>
@@ -184,14 +184,14 @@ tilert_arg bench_tensor(const char *name, tilert_ptr p, tilert_dtype dtype, int 
 }
 
 static const struct { const char *name; void (*run)(Bench *); } sections[] = {
-	{ "startup", bench_startup }, { "gemm", bench_gemm }, { "gdn", bench_gdn }, { "gdn_backward", bench_gdn_backward }, { "kda", bench_kda },
+	{ "startup", bench_startup }, { "gemm", bench_gemm }, { "gdn", bench_gdn }, { "gdn_backward", bench_gdn_backward }, { "kda", bench_kda }, { "kda_backward", bench_kda_backward },
 	{ "twophase", bench_twophase }, { "launch", bench_launch },
 };
 enum { SECTIONS = sizeof sections / sizeof sections[0] };
 
 static int usage(void)
 {
-	fputs("usage: bench [--csv FILE] [--modules DIRS] [startup] [gemm] [gdn] [gdn_backward] [kda] [twophase] [launch]\n", stderr);
+	fputs("usage: bench [--csv FILE] [--modules DIRS] [startup] [gemm] [gdn] [gdn_backward] [kda] [kda_backward] [twophase] [launch]\n", stderr);
 	return 2;
 }
 

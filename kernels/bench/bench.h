@@ -53,6 +53,7 @@ void bench_gdn(Bench *b);
 void bench_gdn_backward(Bench *b);
 void bench_gemm(Bench *b);
 void bench_kda(Bench *b);
+void bench_kda_backward(Bench *b);
 void bench_twophase(Bench *b);
 void bench_launch(Bench *b);
 void bench_startup(Bench *b);

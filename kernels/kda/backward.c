@@ -7,7 +7,7 @@
 #include "../launch/gradients.h"
 #include "kda.h"
 
-enum { TILE = 128 /* channels of a state in memory */ };
+enum { WIDE = KDA_MAX_KEYS, NARROW = 64 /* K and V that kernels are compiled for */ };
 
 typedef tilekern_kda_backward_params Params;
 
@@ -47,9 +47,9 @@ static Plan plan(const Params *p, const tilekern_kda_params *f, int sm_count)
 	l.shares = kda_plan(&scan, sm_count);
 	l.back = workspace_place(&l.bytes, (int64_t)l.shares.bytes);
 	l.saved = workspace_place(&l.bytes, f->saved ? 0 : (int64_t)kda_saved(f).bytes);
-	l.gradients = workspace_place(&l.bytes, chunks * kda_columns(f) * TILE * 2);
+	l.gradients = workspace_place(&l.bytes, chunks * kda_columns(f) * kda_size(f) * 2);
 	l.dv = workspace_place(&l.bytes, p->dv ? 0 : rows * f->value_dim * 2);
-	l.sums = workspace_place(&l.bytes, p->da_log || p->ddt_bias ? chunks * 2 * TILE * 4 : 0);
+	l.sums = workspace_place(&l.bytes, p->da_log || p->ddt_bias ? chunks * 2 * WIDE * 4 : 0);
 	l.dq = workspace_place(&l.bytes, p->dq ? keys : 0);
 	l.dk = workspace_place(&l.bytes, p->dk ? keys : 0);
 	return l;
@@ -69,7 +69,7 @@ static tilert_status extents(const char *who, const void *p)
 	tilert_status s = take(who, p, &f);
 	if (s != TILERT_OK)
 		return s;
-	const CheckExtent dims[] = { { "key_dim", f.key_dim, KDA_LEAST, TILE }, { "value_dim", f.value_dim, KDA_LEAST, TILE } };
+	const CheckExtent dims[] = { { "key_dim", f.key_dim, 8, WIDE }, { "value_dim", f.value_dim, 8, WIDE } };
 	s = check_extents(who, dims, 2);
 	if (s == TILERT_OK && (f.key_dim % 8 != 0 || f.value_dim % 8 != 0))
 		s = launch_fail(TILERT_EINVAL, "%s: key_dim x value_dim is %lld x %lld, not multiples of 8", who, (long long)f.key_dim, (long long)f.value_dim);
@@ -87,11 +87,7 @@ static bool idle(const void *p)
 /* What the forward may serve and the backward does not. */
 static tilert_status check_served(const char *who, const Params *p, const tilekern_kda_params *f)
 {
-	const CheckDtype dtypes[] = {
-		{ "gate_dtype", f->gate_dtype, 2, { TILERT_F32, f->dtype } },
-		{ "a_log_dtype", f->a_log_dtype, 1, { TILERT_F32 } }, { "dt_bias_dtype", f->dt_bias_dtype, 1, { TILERT_F32 } },
-	};
-	tilert_status s = check_dtypes(who, dtypes, sizeof dtypes / sizeof dtypes[0]);
+	tilert_status s = check_dtypes(who, &(CheckDtype){ "gate_dtype", f->gate_dtype, 2, { TILERT_F32, f->dtype } }, 1);
 	return s == TILERT_OK ? gradients_check_raw(who, f->options, p->da_log, p->ddt_bias) : s;
 }
 
@@ -170,7 +166,7 @@ static tilert_status check(const char *who, const void *params)
 static void add_arguments(Args *a, const Params *p, const tilekern_kda_params *f, const Plan *l)
 {
 	const int64_t n = sequences_slots(SEQUENCES_OF(f)), hv = f->value_heads;
-	const int64_t states[] = { n, hv, kda_columns(f), TILE }, sums[] = { n, hv, 2, TILE }, heads[] = { hv, f->key_dim };
+	const int64_t states[] = { n, hv, kda_columns(f), kda_size(f) }, sums[] = { n, hv, 2, WIDE }, heads[] = { hv, f->key_dim };
 	const States ends = GRADIENTS_STATES_OF(p, f);
 	const tilert_ptr w = p->workspace;
 	Rows r[] = ROWS_OF(p, f);
@@ -217,7 +213,7 @@ static tilert_status queue_heads(Queue *q, const Args *base, const Params *p, co
 	add_keys(&a, p, f, l, false);
 	args_tensor(&a, "dq_each", p->dq ? p->workspace + l->dq : 0, f->dtype, 4, each, NULL);
 	args_tensor(&a, "dk_each", p->dk ? p->workspace + l->dk : 0, f->dtype, 4, each, NULL);
-	return queue_kernel(q, (int[AXES]){ backward_heads, f->dtype == TILERT_F16 ? f16 : bf16, KDA_MAX_KEYS, any }, &a);
+	return queue_kernel(q, (int[AXES]){ backward_heads, f->dtype == TILERT_F16 ? f16 : bf16, WIDE, any }, &a);
 }
 
 /* No tokens: the gradient of the states passes through. */
@@ -234,6 +230,7 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_par
 	const bool each = f->value_heads > f->qk_heads, raw_gate = (f->options & TILEKERN_RAW_GATE) != 0;
 	const int type = f->dtype == TILERT_F16 ? f16 : bf16, gate = f->gate_dtype == TILERT_F32 ? f32 : same;
 	const int kind = (f->options & TILEKERN_BOUNDED_GATE) != 0 ? bounded : raw, form = !raw_gate ? gate : gate == f32 ? raw_f32 : kind;
+	const int size = kda_size(f) == NARROW && f->value_dim <= NARROW ? NARROW : WIDE;
 	const Args base = kda_arguments(f);
 	Args a = base;
 	add_arguments(&a, p, f, &l);
@@ -241,13 +238,13 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_par
 	tilert_status s = f->saved ? kda_queue_fades(q, &scan, &l.shares, p->workspace + l.back)
 		: kda_queue_saved(q, &scan, &l.shares, p->workspace + l.back, p->workspace + l.saved);
 	if (s == TILERT_OK)
-		s = queue_kernel(q, (int[AXES]){ backward_scan, type, KDA_MAX_KEYS, gate }, &a);
+		s = queue_kernel(q, (int[AXES]){ backward_scan, type, kda_size(f), gate }, &a);
 	if (s == TILERT_OK && (p->dq || p->dk || p->dg || p->dbeta || p->da_log || p->ddt_bias))
-		s = queue_kernel(q, (int[AXES]){ backward_grads, type, KDA_MAX_KEYS, form }, &a);
+		s = queue_kernel(q, (int[AXES]){ backward_grads, type, size, form }, &a);
 	if (s == TILERT_OK && p->dbeta && (f->options & TILEKERN_SIGMOID_BETA) == 0)
-		s = queue_kernel(q, (int[AXES]){ backward_beta, type, KDA_MAX_KEYS, gate }, &a);
+		s = queue_kernel(q, (int[AXES]){ backward_beta, type, WIDE, gate }, &a);
 	if (s == TILERT_OK && (p->da_log || p->ddt_bias))
-		s = queue_kernel(q, (int[AXES]){ backward_sums, none, KDA_MAX_KEYS, any }, &a);
+		s = queue_kernel(q, (int[AXES]){ backward_sums, none, WIDE, any }, &a);
 	if (s == TILERT_OK && each && (p->dq || p->dk))
 		s = queue_heads(q, &base, p, f, &l);
 	return s == TILERT_OK && f->cu_seqlens ? gradients_clear(q, SEQUENCES_OF(f), (const Rows[])ROWS_OF(p, f)) : s;

@@ -105,9 +105,10 @@ static tilert_status check_saved(const char *who, const tilekern_kda_params *p)
 	const size_t needed = p->saved ? kda_saved(p).bytes : 0;
 	if (p->saved_bytes < needed)
 		return launch_fail(TILERT_EINVAL, "%s: saved_bytes is %zu, but %zu are needed", who, p->saved_bytes, needed);
-	const CheckExtent dims[] = { { "key_dim (with saved)", p->key_dim, KDA_LEAST, MAX_KEYS }, { "value_dim (with saved)", p->value_dim, KDA_LEAST, MAX_KEYS } };
-	const tilert_status s = p->saved ? check_extents(who, dims, 2) : TILERT_OK;
-	return p->saved && s == TILERT_OK ? check_dtypes(who, &(CheckDtype){ "gate_dtype (with saved)", p->gate_dtype, 2, { TILERT_F32, p->dtype } }, 1) : s;
+	if (p->saved && (p->key_dim % 8 != 0 || p->value_dim % 8 != 0 || p->value_dim > MAX_KEYS))
+		return launch_fail(TILERT_EINVAL, "%s: key_dim x value_dim (with saved) is %lld x %lld, not multiples of 8 up to %d", who, (long long)p->key_dim,
+			(long long)p->value_dim, MAX_KEYS);
+	return p->saved ? check_dtypes(who, &(CheckDtype){ "gate_dtype (with saved)", p->gate_dtype, 2, { TILERT_F32, p->dtype } }, 1) : TILERT_OK;
 }
 
 /* Everything but what tilert_prepare checks. */
@@ -230,9 +231,9 @@ const Family *const kda_family = &family;
 void kda_rows(const tilekern_kda_params *p, Rows r[KDA_ROWS]) { list_rows(p, r); }
 Args kda_arguments(const tilekern_kda_params *p) { return all_arguments(p); }
 
-enum { TILE = 128 /* channels, and columns of V at a time, of saved states */, RECORD = 4480 /* saved.tile */ };
+enum { COLUMNS = 64 /* of V, that a warpgroup has of a state */, RECORD = 4480 /* saved.tile */ };
 
-int64_t kda_columns(const tilekern_kda_params *p) { return (p->value_dim + TILE - 1) / TILE * TILE; }
+int64_t kda_columns(const tilekern_kda_params *p) { return (p->value_dim + COLUMNS - 1) / COLUMNS * COLUMNS; }
 
 KdaSaved kda_saved(const tilekern_kda_params *p)
 {
@@ -241,7 +242,7 @@ KdaSaved kda_saved(const tilekern_kda_params *p)
 	if (p->tokens == 0)
 		return l;
 	l.records = workspace_place(&l.bytes, chunks * 2 * RECORD);
-	l.states = workspace_place(&l.bytes, chunks * kda_columns(p) * TILE * 2);
+	l.states = workspace_place(&l.bytes, chunks * kda_columns(p) * kda_size(p) * 2);
 	l.u = workspace_place(&l.bytes, p->batch * p->tokens * p->value_heads * p->value_dim * 2);
 	return l;
 }
@@ -250,11 +251,12 @@ void kda_saved_arguments(Args *a, const tilekern_kda_params *p, tilert_ptr saved
 {
 	const KdaSaved l = kda_saved(p);
 	const int64_t n = sequences_slots(SEQUENCES_OF(p)), hv = p->value_heads;
-	const int64_t records[] = { n, hv, 2, RECORD }, states[] = { n, hv, kda_columns(p), TILE }, u[] = { p->batch, p->tokens, hv, p->value_dim };
+	const int64_t records[] = { n, hv, 2, RECORD }, states[] = { n, hv, kda_columns(p), kda_size(p) }, u[] = { p->batch, p->tokens, hv, p->value_dim };
 	args_tensor(a, "rec", saved + l.records, TILERT_U8, 4, records, NULL);
 	args_tensor(a, "states", saved + l.states, TILERT_BF16, 4, states, NULL);
 	args_tensor(a, "u", saved + l.u, TILERT_BF16, 4, u, NULL);
 	args_dim(a, "VP", kda_columns(p));
+	args_dim(a, "KP", kda_size(p));
 }
 
 tilert_status kda_queue_saved(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back, tilert_ptr saved)

@@ -22,10 +22,9 @@ Args kda_arguments(const tilekern_kda_params *p);
 
 /* What the backward needs of the forward (saved.tile): where its parts are, and its size. */
 typedef struct KdaSaved { size_t records, states, u, bytes; } KdaSaved;
-enum { KDA_LEAST = 72 /* K and V of saved calls: with 64 an H200 reported illegal accesses, and why is not known for certain (README.md, Domain) */ };
 KdaSaved kda_saved(const tilekern_kda_params *p);
 void kda_saved_arguments(Args *a, const tilekern_kda_params *p, tilert_ptr saved);
-int64_t kda_columns(const tilekern_kda_params *p); /* of V, of a saved state */
+int64_t kda_columns(const tilekern_kda_params *p); /* of V, of a saved state; channels: kda_size */
 /* Where shares of the call begin (walk.tile): arguments, and the kernels that find out.  back: plan.h's workspace. */
 void kda_share_arguments(Args *a, const KdaPlan *l, tilert_ptr back);
 tilert_status kda_queue_fades(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back);

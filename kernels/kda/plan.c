@@ -17,7 +17,7 @@ static bool whole_only(const tilekern_kda_params *p)
 	return p->checkpoint_state || states_in_place(&st);
 }
 
-int kda_size(const tilekern_kda_params *p) { return p->key_dim <= NARROW && !p->saved ? NARROW : WIDE; }
+int kda_size(const tilekern_kda_params *p) { return p->key_dim <= NARROW ? NARROW : WIDE; }
 
 /* Chunks that the busiest CTA scans: with whole items, dealt in turn, and with equal shares of all.  Of packed sequences only the mean length is known
  * here: one of them is taken to be four times as long. */

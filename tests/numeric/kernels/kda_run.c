@@ -405,8 +405,8 @@ KdaRun *kda_run_make(const KdaRow *row)
 	tilekern_kda_params_init(&r->p);
 	random_init(&random, row->seed);
 	fill_row(&r->row);
-	r->p.a_log_dtype = row->crossed ? TILERT_BF16 : TILERT_F32;
-	r->p.dt_bias_dtype = row->crossed ? TILERT_F16 : TILERT_F32;
+	r->p.a_log_dtype = row->crossed || row->sixteen ? TILERT_BF16 : TILERT_F32;
+	r->p.dt_bias_dtype = row->crossed || row->sixteen ? TILERT_F16 : TILERT_F32;
 	make_offsets(r);
 	make_tensors(r, &random);
 	make_states(r, &random);

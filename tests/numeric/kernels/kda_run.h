@@ -41,6 +41,7 @@ typedef struct KdaRow {
 	KdaStates states;
 	bool lengths_i64, fp16, gate16, beta16, state_bf16, state_fp16, state_v_first, strided, to_two, without_a_log, without_dt_bias;
 	bool crossed;             /* 16-bit gates and beta are of the other type than q, k, v; a_log is bf16, dt_bias fp16 */
+	bool sixteen;             /* a_log is bf16, dt_bias fp16 */
 	bool pool, indices_i64;   /* states in permuted slots of a pool, final ones in place; sequence 0 has none, every third starts from zeros */
 	unsigned options;
 	tilekern_split split;
