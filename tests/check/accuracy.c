@@ -10,10 +10,25 @@ static double ratio(double error, double reference, double n)
 	return n > 0 ? sqrt(error / n) / (sqrt(reference / n) + 1e-8) : 0;
 }
 
+/* The mean square of the reference. */
+static double mean_square(const double *reference, AccuracyShape s, const int64_t *offsets)
+{
+	double sum = 0;
+	int64_t n = 0;
+	for (int64_t b = 0; b < s.batch; b++) {
+		const int64_t row = s.heads * s.width, first = (offsets ? offsets[b] : b * s.tokens) * row, last = (offsets ? offsets[b + 1] : (b + 1) * s.tokens) * row;
+		n += last - first;
+		for (int64_t i = first; i < last; i++)
+			sum += reference[i] * reference[i];
+	}
+	return n > 0 ? sum / (double)n : 0;
+}
+
 /* `floats` or `halves` is the result; the other is NULL. */
-static Accuracy measure(const double *reference, const float *floats, const uint16_t *halves, AccuracyShape s, const int64_t *offsets)
+static Accuracy measure(const double *reference, const float *floats, const uint16_t *halves, AccuracyShape s, const int64_t *offsets, double part)
 {
 	Accuracy a = { 0 };
+	const double least = part > 0 ? part * part * mean_square(reference, s, offsets) : 0;
 	double all_error = 0, all_reference = 0;
 	int64_t all_tokens = 0;
 	for (int64_t b = 0; b < s.batch; b++) {
@@ -40,7 +55,7 @@ static Accuracy measure(const double *reference, const float *floats, const uint
 						}
 					}
 				}
-				double r = ratio(error, square, (double)((last - first) * s.width));
+				const double n = (double)((last - first) * s.width), r = ratio(error, fmax(square, least * n), n);
 				if (r > a.worst_ratio) {
 					a.worst_ratio = r;
 					a.worst_sequence = b;
@@ -58,17 +73,22 @@ static Accuracy measure(const double *reference, const float *floats, const uint
 
 Accuracy accuracy_of_floats(const double *reference, const float *result, AccuracyShape s)
 {
-	return measure(reference, result, NULL, s, NULL);
+	return measure(reference, result, NULL, s, NULL, 0);
 }
 
 Accuracy accuracy_of_bf16(const double *reference, const uint16_t *result, AccuracyShape s)
 {
-	return measure(reference, NULL, result, s, NULL);
+	return measure(reference, NULL, result, s, NULL, 0);
 }
 
 Accuracy accuracy_of_packed(const double *reference, const float *result, AccuracyShape s, const int64_t *offsets)
 {
-	return measure(reference, result, NULL, s, offsets);
+	return measure(reference, result, NULL, s, offsets, 0);
+}
+
+Accuracy accuracy_of_packed_least(const double *reference, const float *result, AccuracyShape s, const int64_t *offsets, double least)
+{
+	return measure(reference, result, NULL, s, offsets, least);
 }
 
 char *accuracy_text(const Accuracy *a, char *text, size_t size)

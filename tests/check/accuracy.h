@@ -28,6 +28,8 @@ Accuracy accuracy_of_floats(const double *reference, const float *result, Accura
 Accuracy accuracy_of_bf16(const double *reference, const uint16_t *result, AccuracyShape s);
 /* Packed in one row: sequence b of s.batch is tokens offsets[b] .. offsets[b + 1] - 1; s.tokens is not looked at. */
 Accuracy accuracy_of_packed(const double *reference, const float *result, AccuracyShape s, const int64_t *offsets);
+/* The same, where a chunk's RMS counts as at least this part of the whole's: where little is left, its roundings are those of more. */
+Accuracy accuracy_of_packed_least(const double *reference, const float *result, AccuracyShape s, const int64_t *offsets, double least);
 /* "rms 4.1e-03, worst 5.0e-03 (sequence 0, head 1, chunk 2), max abs 3.1e-02": into `text`, which is returned. */
 char *accuracy_text(const Accuracy *a, char *text, size_t size);
 

@@ -158,7 +158,8 @@ static Accuracy measure(const Backward *b, int which, const double *want, const 
 {
 	const KdaRow *row = &b->r->row;
 	if (which < TOKENS)
-		return accuracy_of_packed(want, got, (AccuracyShape){ b->r->sequences, 0, b->token[which].heads, b->token[which].width, CHUNK }, b->r->offsets);
+		return accuracy_of_packed_least(want, got, (AccuracyShape){ b->r->sequences, 0, b->token[which].heads, b->token[which].width, CHUNK },
+			b->r->offsets, .1);
 	int64_t rows = which == DH0 ? b->r->sequences * row->value_heads : 1;
 	return accuracy_of_floats(want, got, (AccuracyShape){ rows, 1, 1, elements(b, which) / rows, 1 });
 }
@@ -429,6 +430,7 @@ static KdaRow random_row(Random *r, int lengths[4])
 		row.batch = 1;
 		row.tokens = 0;
 	}
+	row.overall = .007; /* few channels, few tokens */
 	return row;
 }
 
@@ -485,7 +487,7 @@ size_t kda_backward_cases(NumericCase *out)
 		{ "one_token", run_gradients, { .tokens = 1, .states = KDA_BOTH, .seed = 16, .overall = .01 } },
 		{ "small_beta", run_small_beta, { .tokens = 101, .value_heads = 2, .options = NORM, .states = KDA_BOTH, .seed = 21 } },
 		{ "small_beta_packed", run_small_beta, { .lengths = mixed, .spare = 5, .options = BOUND,
-			 .beta16 = true, .states = KDA_BOTH, .strided = true, .seed = 22, .chunk = 1 } },
+			 .beta16 = true, .states = KDA_BOTH, .strided = true, .seed = 22 } },
 		{ "f32_gates", run_gradients, { .batch = 2, .tokens = 101, .value_heads = 2, .options = NORM | TWICE, .states = KDA_BOTH, .seed = 23 } },
 		{ "f32_gates_packed_K72", run_gradients, { .lengths = mixed, .spare = 70, .key_dim = 72, .states = KDA_BOTH, .strided = true, .seed = 24 } },
 		{ "f32_raw_gates", run_gradients, { .tokens = 101, .value_heads = 2, .options = NORM | BOUND | TWICE, .states = KDA_BOTH, .seed = 27 } },
