@@ -222,7 +222,7 @@ def main():
     for module in have('attention_64', 'attention_64_full', 'attention_256', 'attention_256_causal'):
         D = int(re.search(r'\d+', module)[0])
         causal = module in ('attention_64', 'attention_256_causal')
-        table(module, [], causal, ((4, 4096, 2048 // D, 2048 // D),), D)
+        table(module, have(module.replace('attention', 'backward')), causal, ((4, 4096, 2048 // D, 2048 // D),), D)
     for module in have('attention_packed', 'attention_packed_causal'):
         packed(module, 'causal' in module)
     print('WRONG' if bad else 'all right')
