@@ -11,7 +11,7 @@
 
 #include "runtime/tools/tool.h"
 
-enum { FIXED_FLAGS = 6, NOT_FOUND = 127 };
+enum { FIXED_FLAGS = 8, NOT_FOUND = 127 };
 
 /* The tilec beside this program, or NULL. */
 static char *find_beside(void)
@@ -48,7 +48,7 @@ static int run(const char **argv)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static int run_compiler(const char *path, const char *output, const char *const *flags, size_t n_flags)
+static int run_compiler(const char *path, const char *output, const char *const *flags, size_t n_flags, const char *define)
 {
 	const char **argv = tool_alloc(n_flags + FIXED_FLAGS + 1, sizeof *argv);
 	char *beside = find_beside();
@@ -57,6 +57,10 @@ static int run_compiler(const char *path, const char *output, const char *const 
 	argv[n++] = beside ? beside : "tilec";
 	argv[n++] = "--emit=module";
 	argv[n++] = "--target=all";
+	if (define) { /* before the user's, which win */
+		argv[n++] = "-D";
+		argv[n++] = define;
+	}
 	for (size_t i = 0; i < n_flags; i++)
 		argv[n++] = flags[i];
 	argv[n++] = "-o";
@@ -68,7 +72,7 @@ static int run_compiler(const char *path, const char *output, const char *const 
 	return code;
 }
 
-tilert_module *compile_and_open(tilert_device *d, const char *path, const char *const *flags, size_t n_flags)
+tilert_module *compile_and_open(tilert_device *d, const char *path, const char *const *flags, size_t n_flags, const char *define)
 {
 	char folder[PATH_MAX], output[PATH_MAX + sizeof "/module.tmod"];
 	const char *tmp = getenv("TMPDIR");
@@ -80,7 +84,7 @@ tilert_module *compile_and_open(tilert_device *d, const char *path, const char *
 	if (!mkdtemp(folder))
 		tool_die(EXIT_RUN, "%s: %s", folder, strerror(errno));
 	snprintf(output, sizeof output, "%s/module.tmod", folder);
-	int code = run_compiler(path, output, flags, n_flags);
+	int code = run_compiler(path, output, flags, n_flags, define);
 	tilert_status s = code == 0 ? tilert_module_open(d, output, &m) : TILERT_OK;
 	unlink(output);
 	rmdir(folder);

@@ -12,7 +12,7 @@
 
 typedef enum OptionId {
 	OPT_KERNEL, OPT_ARG, OPT_DIM, OPT_SCALAR, OPT_OUT, OPT_DEVICE, OPT_TIME, OPT_COMPARE, OPT_TOL, OPT_SEED,
-	OPT_SEEDS, OPT_NO_RACE_CHECK, OPT_NO_ARITHMETIC_CHECK, OPT_TIMEOUT, OPT_THREADS, OPT_DEFINE, OPT_INCLUDE, OPT_RUN, OPT_LIST, OPT_JSON, OPT_HELP, OPT_VERSION
+	OPT_SEEDS, OPT_NO_RACE_CHECK, OPT_NO_ARITHMETIC_CHECK, OPT_TIMEOUT, OPT_THREADS, OPT_DEFINE, OPT_INCLUDE, OPT_SWEEP, OPT_TRACE, OPT_RUN, OPT_LIST, OPT_JSON, OPT_HELP, OPT_VERSION
 } OptionId;
 
 typedef struct OptionRow {
@@ -41,6 +41,10 @@ static const OptionRow rows[] = {
 	{ OPT_THREADS, "--threads", "N", "CPU device: host threads, which are its sm_count (default: all cores)" },
 	{ OPT_DEFINE, "-D", "NAME=V", "passed to tilec" },
 	{ OPT_INCLUDE, "-I", "DIR", "passed to tilec" },
+	{ OPT_SWEEP, "--sweep", "NAME=A,B,C", "compiles and times a .tile file with each of these values of a param, and with each\n"
+	                                      "combination where it is given several times: a table, the fastest last" },
+	{ OPT_TRACE, "--trace", "FILE.json", "what stamp(n) of the kernel recorded, for ui.perfetto.dev: a row for each warp (a\n"
+	                                     ".tile file is compiled with -D TRACE=256; a module has to be)" },
 	{ OPT_RUN, "--run", NULL, "runs, where FILE alone would list: a kernel that needs no arguments" },
 	{ OPT_LIST, "--list", NULL, "lists the kernels and their parameters, and runs nothing; so does FILE alone" },
 	{ OPT_JSON, "--json", NULL, "lists as JSON" },
@@ -132,6 +136,8 @@ static void apply(Options *o, const OptionRow *row, const char *value)
 	case OPT_THREADS: o->threads = (unsigned)parse_unsigned(row->name, value, 1, 1024); break;
 	case OPT_DEFINE:
 	case OPT_INCLUDE: add_compiler_flag(o, row->name, value); break;
+	case OPT_SWEEP: add_pair(&o->sweeps, row->name, value); break;
+	case OPT_TRACE: o->trace = value; break;
 	case OPT_RUN: break; /* the line has more than the file */
 	case OPT_LIST: o->list = true; break;
 	case OPT_JSON: o->list = o->json = true; break;
@@ -234,5 +240,6 @@ void options_free(Options *o)
 	free_pairs(&o->scalars);
 	free_pairs(&o->outs);
 	free_pairs(&o->compares);
+	free_pairs(&o->sweeps);
 	free(o->compiler_flags);
 }

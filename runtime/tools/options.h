@@ -18,7 +18,8 @@ typedef struct NameValues {
 
 typedef struct Options {
 	const char *file, *kernel, *device;
-	NameValues args, dims, scalars, outs, compares;
+	const char *trace; /* where the timeline of stamp() goes, or NULL */
+	NameValues args, dims, scalars, outs, compares, sweeps;
 	const char **compiler_flags; /* -D NAME=v and -I DIR, for tilec */
 	size_t n_compiler_flags;
 	double tolerance; /* negative: by the tensor's type */

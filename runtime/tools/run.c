@@ -125,6 +125,10 @@ static bool find_source(const Run *r, const tilert_param *p, Source *out)
 		return true;
 	}
 	*out = (Source){ .kind = SRC_POISON };
+	if (r->o->trace && !strcmp(p->name, "trace")) {
+		out->kind = SRC_ZEROS; /* points that are not recorded stay 0 */
+		return true;
+	}
 	if (p->direction == 2 && (!p->optional || is_wanted_output(r, p)))
 		return true;
 	if (!p->optional)
@@ -190,6 +194,8 @@ void run_build_arguments(Run *r)
 	check_names(r, &o->args, "--arg");
 	check_names(r, &o->outs, "--out");
 	check_names(r, &o->compares, "--compare");
+	if (o->trace && !find_param(r, "trace", &p))
+		tool_die(EXIT_USAGE, "--trace: kernel %s has no parameter `trace`: compile it with -D TRACE=N", tilert_kernel_name(r->kernel));
 	for (size_t i = 0; i < tilert_kernel_param_count(r->kernel); i++) {
 		run_check(tilert_kernel_param(r->kernel, i, &p));
 		r->n_tensors += p.kind == TILERT_ARG_TENSOR;
@@ -274,7 +280,7 @@ static int compare_floats(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-void run_time(Run *r, tilert_prepared *p)
+double run_time(Run *r, tilert_prepared *p)
 {
 	tilert_device_info info;
 	tilert_event *begin, *end;
@@ -297,6 +303,7 @@ void run_time(Run *r, tilert_prepared *p)
 	tilert_event_destroy(begin);
 	tilert_event_destroy(end);
 	free(ms);
+	return (double)median;
 }
 
 void run_free(Run *r)

@@ -26,7 +26,8 @@ void run_upload(Run *r);
 void run_restore(Run *r);
 /* Waits, and brings back what the kernel may have written. */
 void run_download(Run *r);
-void run_time(Run *r, tilert_prepared *p);
+/* Prints the times; returns the median, in milliseconds. */
+double run_time(Run *r, tilert_prepared *p);
 HostTensor *run_find_output(Run *r, const char *option, const char *name);
 void run_free(Run *r);
 

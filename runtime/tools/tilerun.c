@@ -11,6 +11,8 @@
 #include "runtime/tools/list.h"
 #include "runtime/tools/options.h"
 #include "runtime/tools/run.h"
+#include "runtime/tools/sweep.h"
+#include "runtime/tools/timeline.h"
 #include "runtime/tools/tool.h"
 #include "tilert/tilert.h"
 
@@ -26,7 +28,7 @@ static tilert_module *open_module(tilert_device *d, const Options *o)
 	tilert_module *m;
 
 	if (is_source(o->file))
-		return compile_and_open(d, o->file, o->compiler_flags, o->n_compiler_flags);
+		return compile_and_open(d, o->file, o->compiler_flags, o->n_compiler_flags, o->trace ? "TRACE=256" : NULL);
 	if (o->n_compiler_flags)
 		tool_die(EXIT_USAGE, "%s is for .tile files, and %s is compiled", o->compiler_flags[0], o->file);
 	run_check(tilert_module_open(d, o->file, &m));
@@ -136,7 +138,7 @@ static bool run_seeds(Run *r, tilert_prepared *p, Progress *progress)
 	return ok;
 }
 
-static bool run(Run *r, Progress *progress)
+static bool run(Run *r, Progress *progress, double *ms)
 {
 	tilert_prepared *p;
 
@@ -148,8 +150,10 @@ static bool run(Run *r, Progress *progress)
 		launch(r, p, progress);
 		ok = report(r);
 	}
+	if (r->o->trace)
+		timeline_write(run_find_output(r, "--trace", "trace"), tilert_kernel_name(r->kernel), r->o->trace);
 	if (r->o->time)
-		run_time(r, p);
+		*ms = run_time(r, p);
 	clear_progress(progress);
 	tilert_prepared_destroy(p);
 	return ok;
@@ -169,25 +173,47 @@ static tilert_device *open_device(const Options *o, Progress *progress)
 	return d;
 }
 
-int main(int argc, char **argv)
+/* Compiles or opens the file, runs or lists; false: a comparison failed. */
+static bool run_file(const Options *o, double *ms)
 {
-	Options o;
 	Progress progress = { .kernel = "" };
 	bool ok = true;
+	tilert_device *d = o->list ? NULL : open_device(o, &progress);
+	tilert_module *m = open_module(d, o);
 
-	options_parse(&o, argc, argv);
-	tilert_device *d = o.list ? NULL : open_device(&o, &progress);
-	tilert_module *m = open_module(d, &o);
-	if (o.list) {
-		(o.json ? list_json : list_kernels)(m);
+	if (o->list) {
+		(o->json ? list_json : list_kernels)(m);
 	} else {
-		Run r = { .o = &o, .device = d, .kernel = choose_kernel(m, o.kernel), .seed = o.seed };
+		Run r = { .o = o, .device = d, .kernel = choose_kernel(m, o->kernel), .seed = o->seed };
 		progress.kernel = tilert_kernel_name(r.kernel);
-		ok = run(&r, &progress);
+		ok = run(&r, &progress, ms);
 		run_free(&r);
 	}
 	tilert_module_close(m);
 	tilert_device_close(d);
+	return ok;
+}
+
+static double run_timed(const Options *o)
+{
+	Options timed = *o;
+	double ms = 0;
+
+	timed.time = true;
+	if (!run_file(&timed, &ms))
+		tool_die(EXIT_MISMATCH, "a comparison failed");
+	return ms;
+}
+
+int main(int argc, char **argv)
+{
+	Options o;
+	double ms;
+
+	options_parse(&o, argc, argv);
+	if (o.sweeps.count && !is_source(o.file))
+		tool_die(EXIT_USAGE, "--sweep is for .tile files, and %s is compiled", o.file);
+	bool ok = o.sweeps.count ? sweep(&o, run_timed) : run_file(&o, &ms);
 	options_free(&o);
 	if (fflush(stdout) || ferror(stdout))
 		tool_die(EXIT_RUN, "standard output could not be written");
