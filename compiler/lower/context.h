@@ -237,9 +237,6 @@ void lower_parallel(Lower *L, const Op *op);
 void lower_element_op(Lower *L, const Op *op);        /* load, store, atomic outside parallel */
 /* copy.c */
 void lower_copy(Lower *L, const Op *op);
-void copy_elements(Lower *L, const Op *op);           /* by an element loop */
-V within_limit(Lower *L, const TileRef *tensor, const Value *limit); /* the whole view below the limit? */
-void lower_fill(Lower *L, const Op *op);
 void lower_cp_async(Lower *L, const Op *op);
 /* product.c */
 void lower_mma(Lower *L, const Op *op);

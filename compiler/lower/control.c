@@ -294,7 +294,6 @@ static void lower_op(Lower *L, const Op *op)
 	case OP_PARALLEL: lower_parallel(L, op); break;
 	case OP_GET: case OP_SET: lower_var(L, op); break;
 	case OP_LOAD: case OP_STORE: case OP_ATOMIC: lower_element_op(L, op); break;
-	case OP_FILL: lower_fill(L, op); break;
 	case OP_COPY: lower_copy(L, op); break;
 	case OP_MMA: lower_mma(L, op); break;
 	case OP_WGMMA_FENCE: L->ops->wgmma_fence(L); break;

@@ -395,7 +395,7 @@ bool lower_module(Arena *a, const Tir *t, const LowerOptions *o, LowerResult *ou
 	if (ok) {
 		double t0 = now();
 		debug_begin_module(L);
-		L->nvalues = L->tir->next_id + 4096;
+		L->nvalues = L->tir->next_id;
 		L->value = ARENA_ARRAY(L->arena, V, L->nvalues + 1);
 		L->storage = ARENA_ARRAY(L->arena, Storage *, L->nvalues + 1);
 		for (const Op *k = t->first; k; k = k->next)

@@ -38,6 +38,7 @@ bool pass_plan_shared(Tir *t);
 bool pass_check_transfers(Tir *t);
 bool pass_check_limits(Tir *t);
 bool pass_check_products(Tir *t);
+bool pass_expand_copies(Tir *t);
 bool pass_carry_slots(Tir *t);
 
 /* ---- shared by passes ---- */

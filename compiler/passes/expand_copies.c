@@ -1,0 +1,316 @@
+/* expand_copies - needs: layouts, {inst} of copies.  Establishes: copies that no matrix
+ * instruction makes, and fills, are element loops; those with a limit of large
+ * tiles two, one without masks where the tile is whole. */
+#include "compiler/passes/pass.h"
+
+#include <string.h>
+
+static Value *loop_index_value(Tir *t, Region *body, Loc loc, Value *arg, Value *start)
+{
+	if (!start)
+		return arg;
+	if (start->type.dtype == DT_I64) {
+		Op *c = tir_op(t, OP_CAST, loc, type_scalar(DT_I64), 1, &arg);
+		tir_append(body, c);
+		arg = c->result;
+	}
+	Op *add = tir_op(t, OP_ADD, loc, type_scalar(start->type.dtype), 2, (Value *[]){ arg, start });
+	tir_append(body, add);
+	return add->result;
+}
+
+/* Index operands of tile r at loop position args[0 .. rank). */
+static int element_operands(Tir *t, Region *body, Loc loc, const TileRef *r, Value **args, Value **out)
+{
+	int k = 0;
+	for (int d = 0; d < r->object_rank; d++) {
+		if (r->dims[d] == -1) {
+			out[d] = r->start[d];
+			continue;
+		}
+		int pos = r->trans && k >= r->rank - 2 ? (k == r->rank - 1 ? r->rank - 2 : r->rank - 1) : k;
+		out[d] = loop_index_value(t, body, loc, args[pos], r->start[d]);
+		k++;
+	}
+	return r->object_rank;
+}
+
+typedef struct ElementCopy {
+	Tir *t;
+	Op *loop;
+	Value *args[2];
+} ElementCopy;
+
+static ElementCopy begin_loop(Tir *t, const Op *op, int rank, const int64_t *shape, bool warp_scope, const char *layout)
+{
+	ElementCopy c = { .t = t };
+	c.loop = tir_op(t, OP_PARALLEL, op->loc, type_none(), 0, NULL);
+	attr_set_list(t, c.loop, AT_EXTENTS, rank, shape);
+	attr_set_text(t, c.loop, AT_LAYOUT, layout);
+	if (warp_scope)
+		attr_set_int(t, c.loop, AT_WARP_SCOPE, 1);
+	Region *body = tir_region(t, c.loop, 0);
+	for (int i = 0; i < rank; i++)
+		c.args[i] = tir_region_arg(t, body, type_scalar(DT_I32), NULL);
+	return c;
+}
+
+static bool warp_tile(const TileRef *r) { return r->space == TY_FRAG && (r->warp_scope || attr_int(r->object, AT_WARP_SCOPE, 0)); }
+
+/* Widest default layout of a copy without fragments. */
+static const char *plain_layout(Tir *t, const Op *op, const TileRef *a, const TileRef *b, int rank, const int64_t *shape)
+{
+	int bytes = (int)dtype_bytes(a->dtype) > (int)dtype_bytes(b->dtype) ? (int)dtype_bytes(a->dtype) : (int)dtype_bytes(b->dtype);
+	int w = 16 / bytes, threads = t->machine->warp * team_warps(tir_team(op));
+	int64_t n = rank == 2 ? shape[0] * shape[1] : shape[0];
+	while (w > 1 && (shape[rank - 1] % w != 0 || n / w < threads))
+		w /= 2;
+	return rank == 2 ? arena_printf(t->arena, "blocked(1,%d)", w) : arena_printf(t->arena, "blocked(%d)", w);
+}
+
+/* v as a value of type t. */
+static Value *cast_to(ElementCopy *c, const Op *op, Value *v, DType t)
+{
+	if (v->type.dtype == t)
+		return v;
+	Op *cast = tir_op(c->t, OP_CAST, op->loc, type_scalar(t), 1, &v);
+	tir_append(c->loop->regions[0], cast);
+	return cast->result;
+}
+
+/* index < bound */
+static Value *below(ElementCopy *c, const Op *op, Value *index, Value *bound)
+{
+	DType t = index->type.dtype == DT_I64 || bound->type.dtype == DT_I64 ? DT_I64 : DT_I32;
+	Value *xy[2] = { cast_to(c, op, index, t), cast_to(c, op, bound, t) };
+	Op *cmp = tir_op(c->t, OP_CMP, op->loc, type_scalar(DT_BOOL), 2, xy);
+	attr_set_text(c->t, cmp, AT_PRED, "lt");
+	tir_append(c->loop->regions[0], cmp);
+	return cmp->result;
+}
+
+/* Some rows of a fragment whose layout has whole slices of rows: the loop goes over all of them, with a mask. */
+typedef struct RowPart { bool is; int64_t first, n, all; } RowPart;
+
+static RowPart row_part(const Op *op, const TileRef *f)
+{
+	if (!f || f->rank != 2 || f->trans || f->dims[0] <= 0 || strcmp(attr_text(f->object, AT_LAYOUT, ""), "mma") != 0)
+		return (RowPart){ 0 };
+	RowPart p = { true, 0, f->shape[0], f->object->result->type.shape[0] };
+	int64_t slice = warp_tile(f) ? 16 : 64, groups = warp_tile(f) ? 1 : team_warps(tir_team(op)) / 4;
+	value_const_int(f->start[0], &p.first);
+	p.is = p.n < p.all && (groups > 1 || p.first % slice != 0 || p.n % slice != 0);
+	return p;
+}
+
+static Value *append_const(Tir *t, Region *r, Loc loc, int64_t v)
+{
+	Op *c = tir_op(t, OP_CONST, loc, type_scalar(DT_I32), 0, NULL);
+	attr_set_int(t, c, AT_VALUE, v);
+	tir_append(r, c);
+	return c->result;
+}
+
+static Value *append_binary(ElementCopy *c, const Op *op, Opcode code, Value *a, int64_t b)
+{
+	Region *body = c->loop->regions[0];
+	Op *x = tir_op(c->t, code, op->loc, type_scalar(code == OP_CMP ? DT_BOOL : DT_I32), 2,
+		(Value *[]){ a, append_const(c->t, body, op->loc, b) });
+	tir_append(body, x);
+	return x->result;
+}
+
+/* first <= the fragment's row < first + n */
+static Value *part_mask(ElementCopy *c, const Op *op, const RowPart *p)
+{
+	Value *m[2] = { append_binary(c, op, OP_CMP, c->args[0], p->first), append_binary(c, op, OP_CMP, c->args[0], p->first + p->n) };
+	attr_set_text(c->t, m[0]->def, AT_PRED, "ge");
+	attr_set_text(c->t, m[1]->def, AT_PRED, "lt");
+	Op *both = tir_op(c->t, OP_AND, op->loc, type_scalar(DT_BOOL), 2, m);
+	tir_append(c->loop->regions[0], both);
+	return both->result;
+}
+
+/* Index operands of one of the copy's tiles: of the fragment with a row part all rows, of the other the part's. */
+static int tile_operands(ElementCopy *c, const Op *op, const TileRef *r, const RowPart *p, Value **out)
+{
+	TileRef whole = *r;
+	Value *args[2] = { c->args[0], c->args[1] };
+	if (p->is && r->space == TY_FRAG)
+		whole.start[0] = NULL;
+	else if (p->is)
+		args[0] = append_binary(c, op, OP_SUB, args[0], p->first);
+	return element_operands(c->t, c->loop->regions[0], op->loc, &whole, args, out);
+}
+
+static Value *both_masks(ElementCopy *c, const Op *op, Value *a, Value *b)
+{
+	if (!a || !b)
+		return a ? a : b;
+	Op *both = tir_op(c->t, OP_AND, op->loc, type_scalar(DT_BOOL), 2, (Value *[]){ a, b });
+	tir_append(c->loop->regions[0], both);
+	return both->result;
+}
+
+static void append_access(ElementCopy *c, Op *access, const TileRef *r, bool masked)
+{
+	if (masked)
+		attr_set_int(c->t, access, AT_MASKED, 1);
+	if (r->warp_scope)
+		attr_set_int(c->t, access, AT_WARP_SCOPE, 1);
+	tir_append(c->loop->regions[0], access);
+}
+
+static Value *append_load(ElementCopy *c, const Op *op, const TileRef *s, const RowPart *part, Value *mask)
+{
+	Value *ops[1 + TIR_MAX_RANK + 1] = { s->object->result };
+	int n = 1 + tile_operands(c, op, s, part, ops + 1);
+	if (mask)
+		ops[n++] = mask;
+	Op *load = tir_op(c->t, OP_LOAD, op->loc, type_scalar(s->dtype), n, ops);
+	append_access(c, load, s, mask != NULL);
+	return load->result;
+}
+
+static void append_store(ElementCopy *c, const Op *op, const TileRef *d, const RowPart *part, Value *v, Value *mask)
+{
+	Value *ops[2 + TIR_MAX_RANK + 1] = { cast_to(c, op, v, d->dtype), d->object->result };
+	int n = 2 + tile_operands(c, op, d, part, ops + 2);
+	if (mask)
+		ops[n++] = mask;
+	append_access(c, tir_op(c->t, OP_STORE, op->loc, type_none(), n, ops), d, mask != NULL);
+}
+
+/* Where the first slice of the global tile is below the limit. */
+static Value *limit_mask(ElementCopy *c, const Op *op, const TileRef *g, const RowPart *part, Value *limit)
+{
+	Value *index[TIR_MAX_RANK];
+	if (!limit || !g || first_slice(g) < 0)
+		return NULL;
+	tile_operands(c, op, g, part, index);
+	return below(c, op, index[first_slice(g)], limit);
+}
+
+/* The loop; NULL: a copy by threads has one or two dimensions, views index the others away. */
+static Op *element_loop(Tir *t, const Op *op, const TileRef *s, const TileRef *d, Value *scalar, Value *limit)
+{
+	int rank = d->rank;
+	if (rank < 1 || rank > 2) {
+		tir_error(t, op, E_UNSUPPORTED, "a copy by threads has one or two dimensions, not %d", rank);
+		return NULL;
+	}
+	int64_t shape[2] = { d->shape[0], rank == 2 ? d->shape[1] : 0 };
+	for (int i = 0; i < rank; i++)
+		if (shape[i] < 0 && s)
+			shape[i] = s->shape[i];
+	const TileRef *f = d->space == TY_FRAG ? d : s && s->space == TY_FRAG ? s : NULL;
+	const TileRef *g = s && s->space == TY_TENSOR ? s : d->space == TY_TENSOR ? d : NULL;
+	RowPart part = row_part(op, f);
+	shape[0] = part.is ? part.all : shape[0];
+	const char *layout = f ? attr_text(f->object, AT_LAYOUT, "?") : plain_layout(t, op, s ? s : d, d, rank, shape);
+	ElementCopy c = begin_loop(t, op, rank, shape, f && warp_tile(f), layout);
+	Value *in_part = part.is ? part_mask(&c, op, &part) : NULL, *below_limit = limit_mask(&c, op, g, &part, limit), *v = scalar;
+	if (s) /* of a fragment all rows exist */
+		v = append_load(&c, op, s, &part, s->space == TY_FRAG ? NULL : both_masks(&c, op, s->space == TY_TENSOR ? below_limit : NULL, in_part));
+	append_store(&c, op, d, &part, v, both_masks(&c, op, d->space == TY_TENSOR ? below_limit : NULL, in_part));
+	return c.loop;
+}
+
+/* ---- limits ---- */
+
+static Value *insert(Tir *t, Op *before, Opcode code, Type type, int n, Value *const *args)
+{
+	Op *op = tir_op(t, code, before->loc, type, n, args);
+	tir_insert_before(before, op);
+	return op->result;
+}
+
+static Value *wide(Tir *t, Op *before, Value *v)
+{
+	return v->type.dtype == DT_I64 ? v : insert(t, before, OP_CAST, type_scalar(DT_I64), 1, &v);
+}
+
+/* start + extent <= limit on the view's first sliced axis; NULL: it has none. */
+static Value *within_limit(Tir *t, Op *copy, const TileRef *g, Value *limit)
+{
+	int d = first_slice(g);
+	if (d < 0)
+		return NULL;
+	Value *sum[2] = { wide(t, copy, g->start[d]), insert(t, copy, OP_CONST, type_scalar(DT_I64), 0, NULL) };
+	attr_set_int(t, sum[1]->def, AT_VALUE, g->dims[d]);
+	Value *sides[2] = { insert(t, copy, OP_ADD, type_scalar(DT_I64), 2, sum), wide(t, copy, limit) };
+	Value *whole = insert(t, copy, OP_CMP, type_scalar(DT_BOOL), 2, sides);
+	attr_set_text(t, whole->def, AT_PRED, "le");
+	return whole;
+}
+
+/* Whole tiles without a mask for each row; few elements are not worth two copies of the code. */
+static bool worth_two(const Op *op, const TileRef *s, const TileRef *d)
+{
+	const TileRef *g = s->space == TY_TENSOR ? s : d;
+	int64_t n = 1, few = 4 * 32 * (warp_tile(s) || warp_tile(d) ? 1 : team_warps(tir_team(op)));
+	for (int i = 0; i < g->rank; i++)
+		n *= g->shape[i];
+	return n > few;
+}
+
+static bool put(Op *before, Region *into, Op *loop)
+{
+	if (!loop)
+		return false;
+	if (into)
+		tir_append(into, loop);
+	else
+		tir_insert_before(before, loop);
+	return true;
+}
+
+static bool expand_limited(Tir *t, Op *op, const TileRef *s, const TileRef *d)
+{
+	Value *whole = worth_two(op, s, d) ? within_limit(t, op, s->space == TY_TENSOR ? s : d, op->args[2]) : NULL;
+	if (!whole)
+		return put(op, NULL, element_loop(t, op, s, d, NULL, op->args[2]));
+	Op *either = tir_op(t, OP_IF, op->loc, type_none(), 1, &whole);
+	tir_insert_before(op, either);
+	return put(op, tir_region(t, either, 0), element_loop(t, op, s, d, NULL, NULL))
+		&& put(op, tir_region(t, either, 1), element_loop(t, op, s, d, NULL, op->args[2]));
+}
+
+static bool expand(Tir *t, Op *op)
+{
+	TileRef a = tile_ref(op->args[0]);
+	if (op->code == OP_FILL)
+		return put(op, NULL, element_loop(t, op, NULL, &a, op->args[1], NULL));
+	TileRef d = tile_ref(op->args[1]);
+	return op->nargs > 2 ? expand_limited(t, op, &a, &d) : put(op, NULL, element_loop(t, op, &a, &d, NULL, NULL));
+}
+
+static bool by_elements(const Op *op)
+{
+	const char *inst = op->code == OP_COPY ? attr_text(op, AT_INST, "") : "";
+	return op->code == OP_FILL || (op->code == OP_COPY && strcmp(inst, "ldmatrix") != 0 && strcmp(inst, "stmatrix") != 0);
+}
+
+static bool expand_region(Tir *t, Region *r)
+{
+	bool ok = true;
+	for (Op *op = r->first, *next; op && ok; op = next) {
+		next = op->next;
+		if (by_elements(op)) {
+			ok = expand(t, op);
+			tir_remove(op);
+			continue;
+		}
+		for (int i = 0; i < 2 && op->code != OP_PARALLEL; i++)
+			ok &= !op->regions[i] || expand_region(t, op->regions[i]);
+	}
+	return ok;
+}
+
+bool pass_expand_copies(Tir *t)
+{
+	bool ok = true;
+	for (Op *k = t->first; k; k = k->next)
+		ok &= expand_region(t, k->regions[0]);
+	return ok;
+}
