@@ -183,12 +183,16 @@ int layout_find_reg(const Layout *l, int row, int col)
 	return -1;
 }
 
-bool layout_threads_equal(const Layout *a, const Layout *b)
+int64_t swizzle_bytes(const Op *shared)
 {
-	bool same = true;
-	for (int i = 0; i < 5; i++)
-		same &= a->lane[i].row == b->lane[i].row && a->lane[i].col == b->lane[i].col;
-	for (int i = 0; i < a->warp_bits || i < b->warp_bits; i++)
-		same &= a->warp[i].row == b->warp[i].row && a->warp[i].col == b->warp[i].col;
-	return same;
+	int width = 0;
+	return sscanf(attr_text(shared, AT_LAYOUT, "linear"), "swizzle%d", &width) == 1 ? width : 0;
+}
+
+static int ring_of(const Op *shared) { return attr_int(shared, AT_RING, 0) > 0; }
+
+int panel_rows(const Op *shared)
+{
+	const Type *t = &shared->result->type;
+	return t->rank - ring_of(shared) >= 2 ? (int)t->shape[t->rank - 2] : 1;
 }

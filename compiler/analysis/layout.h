@@ -26,9 +26,11 @@ enum { LAYOUT_EXTENT = 4096 };
 /* From the canonical text of a {layout} attribute: mma, blocked(r,c), blocked(n), rows(TEXT RxC), cols(TEXT RxC).
  * NULL when the shape does not fit; *why says so. */
 const Layout *layout_from_text(Arena *a, const char *text, int rank, const int64_t *shape, int warps, const char **why);
-/* The register that holds what `of` holds in register r at offset (dr, dc), or -1; the thread parts must agree. */
+/* The register of a thread that has element (row, col) beside its first one; -1: none. */
 int layout_find_reg(const Layout *l, int row, int col);
-/* Same element in the same thread for every lane and warp? */
-bool layout_threads_equal(const Layout *a, const Layout *b);
+
+/* ---- of shared tiles: swizzle128, swizzle64, swizzle32, or linear ---- */
+int64_t swizzle_bytes(const Op *shared); /* 0: linear */
+int panel_rows(const Op *shared);        /* a panel has the columns of a swizzle's width */
 
 #endif

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "compiler/lower/lower.h"
+#include "compiler/analysis/tensormap.h"
 #include "runtime/src/checksum.h"
 
 typedef struct Writer {

@@ -62,11 +62,6 @@ static const OptionRow rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
-const char *emit_name(EmitKind kind)
-{
-	return emits[kind].name;
-}
-
 void options_help(FILE *out)
 {
 	fputs("usage: tilec [options] FILE.tile        (FILE may be - for standard input, or a .tir file)\n\n"

@@ -41,6 +41,5 @@ typedef struct Options {
 bool options_parse(Arena *a, int argc, char **argv, Options *o, const char **error);
 void options_help(FILE *out);
 /* "ptx", "module" ... */
-const char *emit_name(EmitKind kind);
 
 #endif

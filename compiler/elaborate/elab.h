@@ -260,7 +260,6 @@ Ev ev_select(Elab *E, Loc loc, Ev c, Ev a, Ev b);
 Value *mask_and(Elab *E, Loc loc, Value *mask, Ev c);
 /* The expression as the arm that is chosen where c is `when`; it has no effects. */
 Ev eval_chosen(Elab *E, const Expr *e, Ev c, bool when);
-const char *binary_text(int op);
 
 /* ---- expr.c ---- */
 
@@ -272,7 +271,7 @@ bool eval_const_int(Elab *E, const Expr *e, const char *what, int64_t *out);
 Ev eval_i32(Elab *E, const Expr *e, const char *what);
 Ev eval_and(Elab *E, Loc loc, Ev a, const Expr *b); /* a && b */
 
-/* ---- scan.c: questions about syntax ---- */
+/* ---- syntax.c: questions about syntax ---- */
 
 bool assigns_name(const Elab *E, const Stmt *list, const char *name);
 bool assigned_later(Elab *E, const char *name); /* after the statement at hand, in its list */

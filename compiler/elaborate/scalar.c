@@ -244,11 +244,6 @@ static const BinaryInfo binary_info[] = {
 	[BIN_MATMUL] = { "'@'", OP_MMA, NULL, false, false, false },
 };
 
-const char *binary_text(int op)
-{
-	return binary_info[op].text;
-}
-
 static bool const_is(Ev e, int64_t v)
 {
 	return e.kind == EV_CONST && !dtype_is_float(e.dtype) && e.i == v;

@@ -139,19 +139,7 @@ static V split(Lower *L, V v, int64_t *c) { return split_at(L, v, DEPTH, c); }
 
 /* ---- shared tiles ---- */
 
-unsigned swizzle_of(const Op *shared)
-{
-	unsigned w = 0;
-	return sscanf(attr_text(shared, AT_LAYOUT, "linear"), "swizzle%u", &w) == 1 ? w : 0;
-}
-
 static int ring_of(const Op *shared) { return attr_int(shared, AT_RING, 0) > 0; }
-
-int panel_rows(const Op *shared)
-{
-	const Type *t = &shared->result->type;
-	return t->rank - ring_of(shared) >= 2 ? (int)t->shape[t->rank - 2] : 1;
-}
 
 static int log2_of(unsigned x) { return x > 1 ? 1 + log2_of(x / 2) : 0; }
 
@@ -210,7 +198,7 @@ static V offset_of(Lower *L, const Op *o, V *index, bool line, int64_t *constant
 	int ring = ring_of(o), tile_rank = t->rank - ring;
 	int64_t bytes = dtype_bytes(t->dtype), pitch[TIR_MAX_RANK], below = bytes, c;
 	V off = const_i32(L, 0);
-	unsigned w = tile_rank >= 2 ? swizzle_of(o) : 0;
+	unsigned w = tile_rank >= 2 ? (unsigned)swizzle_bytes(o) : 0;
 	for (int d = t->rank - 1; d >= ring; d--) {
 		pitch[d] = below;
 		below *= t->shape[d];

@@ -2,7 +2,7 @@
  * team's scratch. */
 #include "compiler/analysis/collective.h"
 #include "compiler/lower/context.h"
-#include "compiler/lower/elements.h"
+#include "compiler/lower/registers.h"
 
 #include <string.h>
 

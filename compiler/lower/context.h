@@ -6,6 +6,7 @@
 #include <llvm-c/TargetMachine.h>
 
 #include "compiler/analysis/layout.h"
+#include "compiler/analysis/tensormap.h"
 #include "compiler/lower/lower.h"
 
 typedef LLVMValueRef V;
@@ -143,7 +144,6 @@ struct Lower {
 
 	const Op *kernel;
 	V function;
-	V thread_context;      /* cpu: the TileCpuThread */
 	TensorMaps maps;
 	V *map_pointer;
 	V *value;              /* by Value id: scalar */
@@ -208,8 +208,6 @@ V shared_offset(Lower *L, const Op *object, V *index, int64_t *constant); /* fro
 V box_address(Lower *L, const Op *object, V *index); /* for TMA, which swizzles by the bits of the address: of the element's row of a panel */
 V shared_word(Lower *L, const Op *object, V *index); /* (address & 0x3ffff) >> 4 of a multiple of 16, as descriptors have it */
 V global_address(Lower *L, const Op *object, V *index, const DType *types);
-unsigned swizzle_of(const Op *shared); /* bytes; 0 linear */
-int panel_rows(const Op *shared);
 V barrier_address(Lower *L, const Op *bar, V slot);
 /* Start of a shared view: the indices of its first element. */
 void view_origin(Lower *L, const TileRef *r, V *index);

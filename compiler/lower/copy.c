@@ -1,7 +1,7 @@
 /* copy.c - copies by ldmatrix and stmatrix, cp.async; the others are element loops since expand_copies. */
 #include "compiler/analysis/index.h"
 #include "compiler/lower/context.h"
-#include "compiler/lower/elements.h"
+#include "compiler/lower/registers.h"
 
 #include <string.h>
 

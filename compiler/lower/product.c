@@ -48,7 +48,7 @@ static void check_start(Lower *L, const TileRef *r, V *index, int64_t bytes)
 {
 	const char *name = attr_text(r->object, AT_NAME, "tile");
 	V row = index[r->object_rank - 2], zero = const_i32(L, 0);
-	int64_t panel = swizzle_of(r->object);
+	int64_t panel = swizzle_bytes(r->object);
 	V at = LLVMBuildURem(L->b, build_mul_const(L, index[r->object_rank - 1], dtype_bytes(r->dtype)), const_i32(L, panel), "");
 	fail_where(L, LLVMBuildICmp(L->b, LLVMIntNE, LLVMBuildAnd(L->b, row, const_i32(L, 7), ""), zero, ""),
 		arena_printf(L->arena, "a product reads `%s` from a row on that is no multiple of 8", name));
@@ -70,7 +70,7 @@ static bool shared_operand(Lower *L, const Op *op, const TileRef *r, bool mn_maj
 	V index[TIR_MAX_RANK];
 	check_view(L, r);
 	view_origin(L, r, index);
-	o->swizzle = swizzle_of(r->object);
+	o->swizzle = (unsigned)swizzle_bytes(r->object);
 	o->rows = panel_rows(r->object);
 	o->bytes = (int)dtype_bytes(r->dtype);
 	o->mn_major = mn_major;

@@ -7,22 +7,11 @@
 static const struct {
 	const char *name;
 	bool (*run)(Tir *t);
-	const char *contract;
 } pass_table[] = {
-#define PASS(id, name, function, contract) { name, function, contract },
+#define PASS(id, name, function, contract) { name, function },
 #include "compiler/passes/passes.def"
 #undef PASS
 };
-
-const char *pass_name(PassId id)
-{
-	return pass_table[id].name;
-}
-
-const char *pass_contract(PassId id)
-{
-	return pass_table[id].contract;
-}
 
 /* ---- running ---- */
 
@@ -33,12 +22,6 @@ static bool name_listed(const char *list, const char *name)
 		if (strcmp(one, name) == 0)
 			return true;
 	return false;
-}
-
-/* These change how the device does it, not what is done. */
-static bool device_only(PassId id)
-{
-	return id == PASS_SELECT || id == PASS_INSERT_FENCES || id == PASS_EMPTY_WAITS || id == PASS_PIN_WAITS;
 }
 
 static bool known_pass(Tir *t, const char *name)
@@ -93,7 +76,7 @@ bool passes_run(Tir *t, const PassOptions *o)
 	if (!options_sound(t, o) || !tir_verify(t))
 		return false;
 	for (int i = 0; i < PASS_COUNT; i++) {
-		if (o->only ? !name_listed(o->only, pass_table[i].name) : o->cpu && device_only((PassId)i))
+		if (o->only && !name_listed(o->only, pass_table[i].name))
 			continue;
 		if (!run_one(t, (PassId)i, o))
 			return false;
@@ -135,14 +118,6 @@ int64_t tile_bytes(const TileRef *r)
 		n *= r->shape[i];
 	}
 	return n;
-}
-
-int64_t swizzle_bytes(const Op *shared)
-{
-	const char *layout = attr_text(shared, AT_LAYOUT, "linear");
-	if (strncmp(layout, "swizzle", 7) != 0)
-		return 0;
-	return strcmp(layout, "swizzle128") == 0 ? 128 : strcmp(layout, "swizzle64") == 0 ? 64 : 32;
 }
 
 const Op *shared_root(const Op *shared)

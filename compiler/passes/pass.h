@@ -3,6 +3,7 @@
 #define TILE_PASSES_PASS_H
 
 #include "compiler/analysis/effects.h"
+#include "compiler/analysis/layout.h"
 
 typedef enum PassId {
 #define PASS(id, name, function, contract) id,
@@ -17,13 +18,10 @@ typedef struct PassOptions {
 	const char *only;        /* "name,name"; NULL: all; order is the table's */
 	bool time;
 	FILE *time_to;
-	bool cpu; /* leave out what only chooses device instructions */
 } PassOptions;
 
 /* Verifies before the first pass and after each; false after errors. */
 bool passes_run(Tir *t, const PassOptions *o);
-const char *pass_name(PassId id);
-const char *pass_contract(PassId id);
 
 /* Each reports its errors and returns false after any. */
 bool pass_check_uniform(Tir *t);
@@ -49,7 +47,6 @@ void each_id(const Region *r, void (*visit)(unsigned id, void *user), void *user
 /* Columns of one wgmma instruction of a product of n. */
 int64_t wgmma_columns(const Machine *m, int64_t n);
 int64_t tile_bytes(const TileRef *r); /* -1 with a run-time extent */
-int64_t swizzle_bytes(const Op *shared); /* 0: linear */
 /* The tile whose storage a shared tile is in: itself unless declared `at`. */
 const Op *shared_root(const Op *shared);
 /* The name of an object as the source has it. */

@@ -209,11 +209,6 @@ unsigned diags_error_count(const Diags *d)
 	return d->errors;
 }
 
-unsigned diags_warning_count(const Diags *d)
-{
-	return d->warnings;
-}
-
 const char *diag_slug(DiagCode code)
 {
 	static const char *const slugs[] = {

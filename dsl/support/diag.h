@@ -53,7 +53,6 @@ __attribute__((format(printf, 3, 4))) void diag_note(Diags *d, Loc loc, const ch
 __attribute__((format(printf, 2, 3))) void diag_help(Diags *d, const char *fmt, ...);
 
 unsigned diags_error_count(const Diags *d);
-unsigned diags_warning_count(const Diags *d);
 const char *diag_slug(DiagCode code);
 
 typedef struct DiagStyle {

@@ -1,4 +1,4 @@
-/* scan.c - questions answered by the syntax alone: what is assigned, what has effects. */
+/* syntax.c - questions answered by the syntax alone: what is assigned, what has effects. */
 #include "compiler/elaborate/elab.h"
 
 #include <string.h>

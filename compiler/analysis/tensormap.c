@@ -1,5 +1,7 @@
 /* tensormap.c - which tensor maps a kernel needs, from its TMA operations. */
-#include "compiler/lower/context.h"
+#include "compiler/analysis/tensormap.h"
+
+#include "compiler/analysis/layout.h"
 
 #include <string.h>
 
@@ -21,7 +23,7 @@ static int limited_dim(const Op *op, const TileRef *g)
 static TensorMap map_for(const Op *op)
 {
 	TileRef g = tile_ref(tma_global(op)), s = tile_ref(tma_shared(op));
-	TensorMap m = { .tensor = g.object, .dtype = g.dtype, .swizzle = swizzle_of(s.object) };
+	TensorMap m = { .tensor = g.object, .dtype = g.dtype, .swizzle = (unsigned)swizzle_bytes(s.object) };
 	int rank = g.object_rank, bytes = (int)dtype_bytes(g.dtype);
 	int64_t inner = s.shape[s.rank - 1];
 	int64_t width = m.swizzle && inner * bytes > (int64_t)m.swizzle ? m.swizzle / bytes : inner;

@@ -1,6 +1,6 @@
-/* elements.h - where a thread's part of a layout begins. */
-#ifndef TILE_LOWER_ELEMENTS_H
-#define TILE_LOWER_ELEMENTS_H
+/* registers.h - where a thread's part of a layout begins. */
+#ifndef TILE_LOWER_REGISTERS_H
+#define TILE_LOWER_REGISTERS_H
 
 #include "compiler/lower/context.h"
 
