@@ -210,7 +210,7 @@ bool module_write(const Tir *t, const char *source_name, const ModuleParts *part
 	Blob blob[3];
 	unsigned n = 0;
 	if (parts->cubin_len)
-		blob[n++] = blob_of(t->arena, "cubin:sm_90a", parts->cubin, parts->cubin_len);
+		blob[n++] = blob_of(t->arena, arena_printf(t->arena, "cubin:%s", t->machine->name), parts->cubin, parts->cubin_len);
 	if (parts->ptx_len)
 		blob[n++] = blob_of(t->arena, "ptx", parts->ptx, parts->ptx_len + 1); /* with its NUL */
 	if (parts->elf_len)

@@ -20,7 +20,7 @@ bool ptxas_assemble(Arena *a, const Tir *t, const char *ptx, size_t len, const P
 		return false;
 	const char *in = arena_printf(a, "%s/in.ptx", dir), *out = arena_printf(a, "%s/out.cubin", dir);
 	const char *log = arena_printf(a, "%s/log", dir), *level = arena_printf(a, "-O%d", o->opt_level);
-	const char *argv[12] = { o->program, "-arch=sm_90a", "-v", "--warn-on-spills", level, in, "-o", out };
+	const char *argv[12] = { o->program, arena_printf(a, "-arch=%s", t->machine->name), "-v", "--warn-on-spills", level, in, "-o", out };
 	if (o->strip) { /* the second does nothing without the first */
 		argv[8] = "--generate-line-info";
 		argv[9] = "--suppress-debug-info";

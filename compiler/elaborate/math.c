@@ -20,12 +20,19 @@ static double fold_rcp(double x) { return 1 / x; }
 static double fold_sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double fold_softplus(double x) { return fmax(x, 0) + log1p(exp(-fabs(x))); }
 
-static double fold_math(const char *name, double x)
+static double fold_math(Opcode op, const char *name, double x)
 {
-	static const struct { const char *name; double (*f)(double); } table[] = {
-		{ "exp2", exp2 }, { "log2", log2 }, { "sqrt", sqrt }, { "rsqrt", fold_rsqrt }, { "rcp", fold_rcp }, { "tanh", tanh },
-		{ "floor", floor }, { "exp", exp }, { "log", log }, { "sigmoid", fold_sigmoid }, { "softplus", fold_softplus },
+	static const struct { Opcode op; double (*f)(double); } ops[] = {
+#define MATH(op, fold, nvvm, overloaded, host, flush, inverse) { op, fold },
+#include "compiler/tir/math.def"
+#undef MATH
 	};
+	static const struct { const char *name; double (*f)(double); } table[] = { /* made of several operations */
+		{ "exp", exp }, { "log", log }, { "sigmoid", fold_sigmoid }, { "softplus", fold_softplus },
+	};
+	for (size_t k = 0; k < sizeof ops / sizeof ops[0]; k++)
+		if (ops[k].op == op)
+			return ops[k].f(x);
 	for (size_t k = 0; k < sizeof table / sizeof table[0]; k++)
 		if (!strcmp(table[k].name, name))
 			return table[k].f(x);
@@ -57,7 +64,7 @@ static bool settle(Elab *E, const Call *c, Ev x, DType *t, Ev *ready, Ev *out)
 	*t = float_type(x.dtype);
 	if (x.kind == EV_CONST) {
 		double f = dtype_is_float(x.dtype) ? x.f : (double)x.i;
-		*out = ev_float(*t, fold_math(c->b->name, f));
+		*out = ev_float(*t, fold_math(c->b->op, c->b->name, f));
 		return true;
 	}
 	*ready = ev_cast(E, c->loc[0], x, *t);

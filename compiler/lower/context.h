@@ -38,7 +38,7 @@ typedef struct TargetOps {
 	V (*grid_dim)(Lower *, int axis);
 	V (*cluster_rank)(Lower *);
 	V (*uniform)(Lower *, V);              /* the same value in every lane, known to be so */
-	V (*math)(Lower *, Opcode, V);         /* exp2 log2 sqrt rsqrt rcp tanh floor abs of f32; NULL: of no other */
+	V (*math)(Lower *, Opcode, V);         /* of math.def, of f32; NULL: of no other */
 	V (*div_f32)(Lower *, V, V);
 	V (*to_integer)(Lower *, V f32, bool is_signed, unsigned bits); /* 32 or 64; as LLVM's saturating conversions */
 	V (*to_tf32)(Lower *, V f32);          /* to nearest even; the low bits 0 */

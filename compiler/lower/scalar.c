@@ -342,11 +342,15 @@ static V scalar_op(Lower *L, const Op *op, V *args)
 		return from_f32(L, x, d);
 	}
 	case OP_ABS:
-		if (!dtype_is_float(d))
-			return LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, LLVMIntSLT, args[0], LLVMConstNull(LLVMTypeOf(args[0])), ""),
-			                       LLVMBuildNeg(L->b, args[0], ""), args[0], "");
-		/* fall through */
-	case OP_EXP2: case OP_LOG2: case OP_SQRT: case OP_RSQRT: case OP_RCP: case OP_TANH: case OP_FLOOR:
+		if (dtype_is_float(d)) {
+			V x = to_f32(L, args[0], op->args[0]->type.dtype);
+			return from_f32(L, intrinsic(L, "llvm.fabs", &L->f32, 1, &x, 1), d);
+		}
+		return LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, LLVMIntSLT, args[0], LLVMConstNull(LLVMTypeOf(args[0])), ""),
+		                       LLVMBuildNeg(L->b, args[0], ""), args[0], "");
+#define MATH(op, fold, nvvm, overloaded, host, flush, inverse) case op:
+#include "compiler/tir/math.def"
+#undef MATH
 	{
 		V x = L->ops->math(L, op->code, to_f32(L, args[0], op->args[0]->type.dtype));
 		return x ? from_f32(L, x, d) : NULL;

@@ -81,17 +81,21 @@ static V cpu_div(Lower *L, V a, V b) /* a * rcp(b), but rounded once */
 
 static V cpu_math(Lower *L, Opcode op, V x)
 {
-	switch (op) {
-	case OP_EXP2: return flushed(L, libm(L, "exp2f", x));
-	case OP_LOG2: return libm(L, "log2f", flushed(L, x));
-	case OP_SQRT: return libm(L, "sqrtf", flushed(L, x));
-	case OP_RSQRT: return LLVMBuildFDiv(L->b, const_f32(L, 1), libm(L, "sqrtf", flushed(L, x)), "");
-	case OP_RCP: return cpu_div(L, const_f32(L, 1), x);
-	case OP_TANH: return libm(L, "tanhf", x);
-	case OP_FLOOR: return libm(L, "floorf", x);
-	case OP_ABS: return intrinsic(L, "llvm.fabs", &L->f32, 1, &x, 1);
-	default: return NULL;
+	static const struct { Opcode op; const char *host; char flush; bool inverse; } table[] = {
+#define MATH(op, fold, nvvm, overloaded, host, flush, inverse) { op, host, flush, inverse },
+#include "compiler/tir/math.def"
+#undef MATH
+	};
+	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+		if (table[i].op != op)
+			continue;
+		if (!table[i].host)
+			return cpu_div(L, const_f32(L, 1), x);
+		V r = libm(L, table[i].host, table[i].flush == 'i' ? flushed(L, x) : x);
+		r = table[i].flush == 'o' ? flushed(L, r) : r;
+		return table[i].inverse ? LLVMBuildFDiv(L->b, const_f32(L, 1), r, "") : r;
 	}
+	return NULL;
 }
 
 static V cpu_to_integer(Lower *L, V v, bool is_signed, unsigned bits)

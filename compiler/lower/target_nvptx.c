@@ -55,10 +55,9 @@ static V nv_uniform(Lower *L, V v) { return nv_shfl(L, v, 0, const_i32(L, 0)); }
 static V nv_math(Lower *L, Opcode op, V x)
 {
 	static const struct { Opcode op; const char *name; bool overloaded; } table[] = {
-		{ OP_EXP2, "llvm.nvvm.ex2.approx.ftz", true }, { OP_LOG2, "llvm.nvvm.lg2.approx.ftz.f", false },
-		{ OP_SQRT, "llvm.nvvm.sqrt.approx.ftz.f", false }, { OP_RSQRT, "llvm.nvvm.rsqrt.approx.ftz.f", false },
-		{ OP_RCP, "llvm.nvvm.rcp.approx.ftz.f", false }, { OP_TANH, "llvm.tanh", true }, { OP_FLOOR, "llvm.floor", true },
-		{ OP_ABS, "llvm.fabs", true },
+#define MATH(op, fold, nvvm, overloaded, host, flush, inverse) { op, nvvm, overloaded },
+#include "compiler/tir/math.def"
+#undef MATH
 	};
 	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
 		if (table[i].op != op)

@@ -280,7 +280,10 @@ static void check_scalar(Verifier *v, const Op *op)
 		break;
 	case OP_MOD: case OP_SHL: case OP_SHR: check_numeric(v, op, true, false, false); break;
 	case OP_AND: case OP_OR: case OP_XOR: case OP_NOT: check_numeric(v, op, true, false, true); break;
-	case OP_FMA: case OP_EXP2: case OP_LOG2: case OP_SQRT: case OP_RSQRT: case OP_RCP: case OP_TANH: case OP_FLOOR: case OP_LDEXP:
+#define MATH(op, fold, nvvm, overloaded, host, flush, inverse) case op:
+#include "compiler/tir/math.def"
+#undef MATH
+	case OP_FMA: case OP_LDEXP:
 		check_numeric(v, op, false, true, false);
 		break;
 	case OP_BLOCK_IDX: case OP_GRID_DIM: need_range(v, op, AT_AXIS, 0, 2); need_result(v, op, DT_I32); break;
