@@ -334,6 +334,59 @@ static void run_saved(const void *row)
 	check_gradients(&b);
 }
 
+/* ---- alone ---- */
+
+static tilert_ptr rows_of(const KdaTensor *t, tilert_ptr p, int64_t token) { return p + (tilert_ptr)((size_t)(token * t->strides.token) * tilert_dtype_size(t->dtype)); }
+
+/* Sequence n as a call of its own, with the buffers of all. */
+static void run_sequence(const Backward *b, int64_t n)
+{
+	const KdaRun *r = b->r;
+	const int64_t at = r->offsets[n], state = n * kda_run_state(r) * (int64_t)sizeof(float);
+	tilekern_kda_params f = r->p;
+	tilekern_kda_backward_params p = b->p;
+	const struct { tilert_ptr *p; const KdaTensor *t; } rows[] = {
+		{ &f.q, &r->q }, { &f.k, &r->k }, { &f.v, &r->v }, { &f.g, &r->g }, { &f.beta, &r->beta }, { &p.dout, &b->dout }, { &p.dq, &b->token[DQ] },
+		{ &p.dk, &b->token[DK] }, { &p.dv, &b->token[DV] }, { &p.dg, &b->token[DG] }, { &p.dbeta, &b->token[DBETA] },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		*rows[i].p = rows_of(rows[i].t, *rows[i].p, at);
+	f.batch = 1;
+	f.tokens = r->offsets[n + 1] - at;
+	f.sequences = 0;
+	f.cu_seqlens = 0;
+	f.initial_state += (tilert_ptr)state;
+	p.dfinal_state += (tilert_ptr)state;
+	p.dinitial_state += (tilert_ptr)state;
+	p.forward = &f;
+	KDA_OK(tilekern_kda_backward(r->kda, &p, NULL));
+	OK(tilert_stream_sync(numeric_device(), NULL));
+}
+
+/* Each sequence alone gives the bits that it gives beside others. */
+static void run_alone(const void *row)
+{
+	Backward b = make(row, 1);
+	float *want[ALL], *got[ALL];
+	run(&b);
+	take_all(&b, want);
+	for (int64_t n = 0; n < b.r->sequences; n++) {
+		poison(&b);
+		run_sequence(&b, n);
+		take_all(&b, got);
+		for (int i = 0; i <= DH0; i++) {
+			const int64_t width = i == DH0 ? kda_run_state(b.r) : b.token[i].heads * b.token[i].width, first = i == DH0 ? n : b.r->offsets[n];
+			const int64_t count = i == DH0 ? 1 : b.r->offsets[n + 1] - first;
+			if (memcmp(got[i] + first * width, want[i] + first * width, (size_t)(count * width) * sizeof **got) != 0)
+				fail_msg("%s of sequence %lld has other bits alone", names[i], (long long)n);
+			free(got[i]);
+		}
+	}
+	for (int i = 0; i <= DH0; i++)
+		free(want[i]);
+	release(&b);
+}
+
 /* ---- refusals ---- */
 
 static void expect_refused(const Backward *b, const tilekern_kda_backward_params *p, const char *const *words)
@@ -453,7 +506,7 @@ static void run_random(const void *unused)
 
 size_t kda_backward_cases(NumericCase *out)
 {
-	static const int mixed[] = { 40, 0, 1, 65, 33, 130, -1 }, few[] = { 33, 0, 66, -1 };
+	static const int mixed[] = { 40, 0, 1, 65, 33, 130, -1 }, few[] = { 33, 0, 66, -1 }, longest[] = { 70, 1100, 0, 500, -1 };
 	static const struct { const char *name; void (*run)(const void *); KdaRow row; } cases[] = {
 		{ "bounded", run_gradients, { .tokens = 173, .value_heads = 2, .qk_heads = 2, .seed = 1 } },
 		{ "states", run_gradients, { .batch = 2, .tokens = 77, .gate = KDA_MILD, .states = KDA_BOTH, .seed = 2 } },
@@ -508,6 +561,8 @@ size_t kda_backward_cases(NumericCase *out)
 		{ "cut_mild", run_saved, { .tokens = 900, .gate = KDA_MILD, .split = TILEKERN_SPLIT_AUTO, .processors = 5, .states = KDA_BOTH, .seed = 41 } },
 		{ "64_tokens", run_gradients, { .tokens = 64, .seed = 17 } },
 		{ "same_bits", run_same_bits, { .lengths = few, .spare = 5, .value_heads = 2, .options = NORM | BOUND | SIGMOID, .states = KDA_BOTH, .seed = 18 } },
+		{ "alone", run_alone, { .lengths = mixed, .qk_heads = 2, .value_heads = 4, .states = KDA_BOTH, .split = TILEKERN_SPLIT_OFF, .seed = 52 } },
+		{ "alone_invariant", run_alone, { .lengths = longest, .gate = KDA_MILD, .states = KDA_BOTH, .split = TILEKERN_SPLIT_INVARIANT, .processors = 6, .seed = 53 } },
 		{ "other_parameters_of_the_forward", run_other_forward, { .tokens = 33, .seed = 26 } },
 		{ "random_calls", run_random, { .seed = 25 } },
 		{ "nothing_to_do", run_nothing, { .batch = 2, .states = KDA_BOTH, .seed = 19 } },
