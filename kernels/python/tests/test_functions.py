@@ -24,7 +24,7 @@ def test_signature(name):
     assert " ".join(have) == SIGNATURES[name]
 
 
-@pytest.mark.parametrize("name,K,V", [("gdn", 60, 100), ("kda", 60, 40), ("kda", 64, 64)])
+@pytest.mark.parametrize("name,K,V", [("gdn", 60, 100), ("gdn", 64, 200), ("kda", 60, 40), ("kda", 64, 64)])
 def test_channels_and_gradients(name, K, V):
     """Channels that no kernel has, with raw gates, through padding."""
     kda = name == "kda"
@@ -86,7 +86,7 @@ FLA_REFUSES = [
 WE_REFUSE = [
     ("gdn", dict(cp_context=object()), "context parallelism"),
     ("gdn", dict(K=264), "K and V are 264 and 128, but at most 256 and 256"),
-    ("gdn", dict(K=136, grad=True), "K and V are 136 and 128, but gradients are served up to 128"),
+    ("gdn", dict(K=136, grad=True), "K and V are 136 and 128, but gradients are served up to 128 and 256"),
     ("gdn", dict(float=True), "q is torch.float32"),
     ("kda", dict(K=136), "K and V are 136 and 128, but at most 128 and 256"),
     ("kda", dict(return_intermediate_states=True), "return_intermediate_states"),

@@ -19,11 +19,11 @@ class Kind(NamedTuple):
     chunks: tuple
     max_key: int
     max_value: int
-    max_trained: int
+    max_trained: tuple  # K, V of calls with gradients
 
 
-GDN = Kind("gdn", (16, 32, 64), 256, 256, 128)
-KDA = Kind("kda", (32, 64), 128, 256, 128)
+GDN = Kind("gdn", (16, 32, 64), 256, 256, (128, 256))
+KDA = Kind("kda", (32, 64), 128, 256, (128, 128))
 
 
 # ---- what FLA refuses, in its words -----------------------------------------------------------------------------
@@ -129,8 +129,8 @@ def refusal(kind, q, k, v, g, beta, trained, initial_state, cp_context):
             return f"{name} is {t.dtype}, not torch.float32, torch.bfloat16 or torch.float16"
     if K > kind.max_key or V > kind.max_value:
         return f"K and V are {K} and {V}, but at most {kind.max_key} and {kind.max_value} are served"
-    if trained and (K > kind.max_trained or V > kind.max_trained):
-        return f"K and V are {K} and {V}, but gradients are served up to {kind.max_trained}"
+    if trained and (K > kind.max_trained[0] or V > kind.max_trained[1]):
+        return f"K and V are {K} and {V}, but gradients are served up to {kind.max_trained[0]} and {kind.max_trained[1]}"
     if initial_state is not None and initial_state.dtype != torch.float32:
         return f"initial_state is {initial_state.dtype}, not torch.float32"
     if q.device.type not in ("cuda", "cpu"):
