@@ -10,8 +10,6 @@ import torch.nn.functional as F
 
 from . import log, ops
 
-KDA_LEAST = 72  # K and V of calls with gradients: fewer channels are padded
-
 
 class Kind(NamedTuple):
     """What the kernels of an operator take."""
@@ -140,8 +138,8 @@ def refusal(kind, q, k, v, g, beta, trained, initial_state, cp_context):
 
 # ---- the call --------------------------------------------------------------------------------------------------------
 
-def channels(n, least):
-    return max(least, (n + 7) // 8 * 8)
+def channels(n):
+    return (n + 7) // 8 * 8
 
 
 def padded(t, *extents):
@@ -156,13 +154,12 @@ def states_padded(t, K, V, v_first):
 
 
 def call(kind, q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, scale, options, v_first, final, save, lower_bound, trained):
-    """The operator on channels that its kernels take: a multiple of 8, for gradients of KDA at least 72; zeros are added and taken away."""
+    """The operator on channels that its kernels take, a multiple of 8: zeros are added and taken away."""
     K, V = q.shape[-1], v.shape[-1]
-    least = KDA_LEAST if kind is KDA and trained else 8
-    if K % 8 == 0 and V % 8 == 0 and K >= least and V >= least:
+    if K % 8 == 0 and V % 8 == 0:
         return ops.forward(kind.name, trained, q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, scale or 0.0, options, v_first, final, save,
                            lower_bound)
-    k_up, v_up = channels(K, least), channels(V, least)
+    k_up, v_up = channels(K), channels(V)
     q, k, v, initial_state = padded(q, k_up), padded(k, k_up), padded(v, v_up), states_padded(initial_state, k_up, v_up, v_first)
     if kind is KDA:
         g = padded(g, k_up)

@@ -15,7 +15,7 @@ L2NORM, RAW_GATE, SIGMOID_BETA, TWICE_BETA, BOUNDED_GATE = 1, 2, 4, 8, 16
 """Bits of `options`, as tilekern/call.h has them."""
 
 CHUNK = 64
-GDN_RECORD_BYTES, KDA_RECORD_BYTES, KDA_TILE = 7296, 2 * 4480, 128
+GDN_RECORD_BYTES, KDA_RECORD_BYTES = 7296, 2 * 4480
 GRADIENTS = 8  # q k v g beta A_log dt_bias initial_state
 TENSORS = 9    # those, and cu_seqlens
 
@@ -51,13 +51,13 @@ def sequences(q, cu_seqlens):
 
 
 def saved_bytes(kda, q, v, cu_seqlens):
-    """What the forward saves for its backward."""
+    """What the forward saves for its backward: the library's numbers, for tensors of unknown extents (tests compare)."""
     B, T, HV, V = v.shape
     K = q.shape[-1]
     up = lambda n: (n + 255) // 256 * 256
     slots = B * ((T + CHUNK - 1) // CHUNK) if cu_seqlens is None else T // CHUNK + cu_seqlens.shape[0] - 1
     records = KDA_RECORD_BYTES if kda else GDN_RECORD_BYTES
-    state = (V + KDA_TILE - 1) // KDA_TILE * KDA_TILE * KDA_TILE if kda else K * V
+    state = (V + 63) // 64 * 64 * (64 if K <= 64 else 128) if kda else K * V
     return up(slots * HV * records) + up(slots * HV * state * 2) + up(B * T * HV * V * 2)
 
 
