@@ -287,6 +287,12 @@ static ExitCode run(Arena *a, int argc, char **argv)
 	}
 	switch (o.action) {
 	case ACTION_HELP: options_help(stdout); return EXIT_OK;
+	case ACTION_MAN: options_man("tilec " TILE_VERSION, stdout); return EXIT_OK;
+	case ACTION_COMPLETION:
+		if (options_completion(o.shell, stdout))
+			return EXIT_OK;
+		fprintf(stderr, "tilec: there is completion for bash, zsh and fish, not for '%s'\n", o.shell);
+		return EXIT_USAGE;
 	case ACTION_VERSION: printf("tilec " TILE_VERSION " (LLVM %s)\n", lower_llvm_version()); return EXIT_OK;
 	case ACTION_LIST_OPS: list_ops(stdout); return EXIT_OK;
 	case ACTION_EXPLAIN:

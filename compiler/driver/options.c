@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dsl/support/diag.h"
+#include "runtime/tools/usage.h"
 
 typedef struct EmitInfo { const char *name, *suffix; TargetSet targets; bool listing; } EmitInfo;
 /* By EmitKind.  A listing goes to standard output unless -o says otherwise. */
@@ -23,7 +24,7 @@ enum { EMIT_KINDS = sizeof emits / sizeof emits[0] };
 typedef enum OptionId {
 	OPT_OUTPUT, OPT_EMIT, OPT_TARGET, OPT_DEFINE, OPT_INCLUDE, OPT_LEVEL, OPT_DEBUG, OPT_STRIP, OPT_MD, OPT_MF,
 	OPT_PTXAS, OPT_NO_SPILL, OPT_NO_SERIALIZED, OPT_FORMAT, OPT_COLOR, OPT_VERBOSE,
-	OPT_EXPLAIN, OPT_LIST_OPS, OPT_PASSES, OPT_PRINT_AFTER, OPT_TIME_PASSES, OPT_VERSION, OPT_HELP
+	OPT_EXPLAIN, OPT_LIST_OPS, OPT_PASSES, OPT_PRINT_AFTER, OPT_TIME_PASSES, OPT_MAN, OPT_COMPLETION, OPT_VERSION, OPT_HELP
 } OptionId;
 
 typedef enum ArgStyle {
@@ -57,29 +58,44 @@ static const OptionRow rows[] = {
 	{ OPT_PASSES, "--passes=", ARG_JOINED, "LIST", "run only these passes: none, or a comma-separated list" },
 	{ OPT_PRINT_AFTER, "--print-after=", ARG_JOINED, "PASS", "print TIR to standard error after a pass" },
 	{ OPT_TIME_PASSES, "--time-passes", ARG_NONE, NULL, "print how long each step took" },
-	{ OPT_VERSION, "--version", ARG_NONE, NULL, "" },
-	{ OPT_HELP, "--help", ARG_NONE, NULL, "" },
+	{ OPT_MAN, "--man", ARG_NONE, NULL, "this text as a manual page: man -l <(tilec --man)" },
+	{ OPT_COMPLETION, "--completion=", ARG_JOINED, "SHELL", "bash | zsh | fish: what the shell reads to complete options" },
+	{ OPT_VERSION, "--version", ARG_NONE, NULL, "the version" },
+	{ OPT_HELP, "--help", ARG_NONE, NULL, "this text" },
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
+/* What the table says, as what prints it wants it. */
+static Usage usage(UsageOption options[ROWS])
+{
+	for (unsigned i = 0; i < ROWS; i++)
+		options[i] = (UsageOption){ rows[i].text, rows[i].arg, rows[i].help };
+	return (Usage){ .program = "tilec", .summary = "compiles GPU kernels written in .tile", .files = "tile tir", .options = options, .n = ROWS,
+		.synopsis = "[options] FILE.tile        (FILE may be - for standard input, or a .tir file)",
+		.text = "  tilec add.tile                        compile for the GPU and the CPU device: add.tmod\n"
+			"  tilec --emit=ptx -D C=128 -o - x.tile print PTX\n",
+		.exits = "0 ok, 1 errors in the source, 2 wrong usage, 3 internal or input/output error" };
+}
+
 void options_help(FILE *out)
 {
-	fputs("usage: tilec [options] FILE.tile        (FILE may be - for standard input, or a .tir file)\n\n"
-		"  tilec add.tile                        compile for the GPU and the CPU device: add.tmod\n"
-		"  tilec --emit=ptx -D C=128 -o - x.tile print PTX\n\n", out);
-	for (unsigned i = 0; i < ROWS; i++) {
-		char left[64];
-		snprintf(left, sizeof left, "%s%s%s", rows[i].text, rows[i].style == ARG_JOINED || !rows[i].arg ? "" : " ",
-			rows[i].arg ? rows[i].arg : "");
-		fprintf(out, "  %-24s", left);
-		for (const char *p = rows[i].help; *p; p++) {
-			fputc(*p, out);
-			if (*p == '\n')
-				fprintf(out, "  %-24s", "");
-		}
-		fputc('\n', out);
-	}
-	fputs("\nexit status: 0 ok, 1 errors in the source, 2 wrong usage, 3 internal or input/output error\n", out);
+	UsageOption options[ROWS];
+	Usage u = usage(options);
+	usage_help(&u, out);
+}
+
+void options_man(const char *version, FILE *out)
+{
+	UsageOption options[ROWS];
+	Usage u = usage(options);
+	usage_man(&u, version, out);
+}
+
+bool options_completion(const char *shell, FILE *out)
+{
+	UsageOption options[ROWS];
+	Usage u = usage(options);
+	return usage_completion(&u, shell, out);
 }
 
 /* One of `n` words, or -1. */
@@ -173,6 +189,8 @@ static bool apply(Arena *a, Options *o, const OptionRow *r, const char *arg, con
 	case OPT_PASSES: o->passes = arg; break;
 	case OPT_PRINT_AFTER: o->print_after = arg; break;
 	case OPT_TIME_PASSES: o->time_passes = true; break;
+	case OPT_MAN: o->action = ACTION_MAN; break;
+	case OPT_COMPLETION: o->action = ACTION_COMPLETION; o->shell = arg; break;
 	case OPT_VERSION: o->action = ACTION_VERSION; break;
 	case OPT_HELP: o->action = ACTION_HELP; break;
 	}

@@ -9,7 +9,7 @@
 
 typedef enum EmitKind { EMIT_AST, EMIT_TIR, EMIT_LLVM, EMIT_PTX, EMIT_CUBIN, EMIT_OBJ, EMIT_MODULE, EMIT_HEADER } EmitKind;
 typedef enum TargetSet { TARGETS_DEFAULT = 0, TARGETS_SM90A = 1, TARGETS_CPU = 2, TARGETS_ALL = 3 } TargetSet;
-typedef enum Action { ACTION_COMPILE, ACTION_HELP, ACTION_VERSION, ACTION_EXPLAIN, ACTION_LIST_OPS } Action;
+typedef enum Action { ACTION_COMPILE, ACTION_HELP, ACTION_MAN, ACTION_COMPLETION, ACTION_VERSION, ACTION_EXPLAIN, ACTION_LIST_OPS } Action;
 typedef enum ColorMode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } ColorMode;
 
 typedef enum DiagFormat { FORMAT_TEXT, FORMAT_LINE, FORMAT_JSON } DiagFormat;
@@ -35,11 +35,14 @@ typedef struct Options {
 	ColorMode color;
 	int opt_level;
 	const char *ptxas;
+	const char *shell; /* of --completion */
 } Options;
 
 /* False after a wrong use; *error is a sentence then. */
 bool options_parse(Arena *a, int argc, char **argv, Options *o, const char **error);
 void options_help(FILE *out);
+void options_man(const char *version, FILE *out);
+bool options_completion(const char *shell, FILE *out); /* false: no shell that is known */
 /* "ptx", "module" ... */
 
 #endif

@@ -57,7 +57,8 @@ def prepare(module, kernel, **args):
 
 
 def by_turns(functions, rounds=8, ms=10):
-    """The median of each, every round beginning with another one."""
+    """The median of each; every round begins with another one, and every other goes backwards: what a kernel gets of a GPU at its power limit depends
+    on the one before it."""
     def span(f, n):
         a, b = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         a.record()
@@ -74,7 +75,7 @@ def by_turns(functions, rounds=8, ms=10):
         counts.append(max(1, int(2 * ms / a.elapsed_time(b))))
     times = [[] for _ in functions]
     for r in range(rounds):
-        order = [(3 * r + (i if r % 2 else -i)) % len(functions) for i in range(len(functions))]
+        order = [(r // 2 + i) % len(functions) for i in range(len(functions))][::-1 if r % 2 else 1]
         spans = {i: span(functions[i], counts[i]) for i in order}
         torch.cuda.synchronize()
         for i, (a, b) in spans.items():
@@ -181,7 +182,9 @@ def table(module, gradients, causal, shapes, D=128):
                     for a, b in zip(got, want or ()):
                         expect(f'{name} {B, T, H, G}', rel(a, b.transpose(1, 2)), 1e-2)
                 ours = [(name, call) for name, (call, _) in ours]
-            rates = [factor * flops / t * 1e-9 for t in by_turns([c for _, c in ours + peers])]
+            calls = [c for _, c in ours + peers]
+            times = by_turns(calls[:len(ours) + 1]) + by_turns(calls[len(ours) + 1:])       # flash by itself: it draws less power, which the next one has
+            rates = [factor * flops / t * 1e-9 for t in times]
             text += f' {kind} ' + ', '.join(f'{n} {r:.0f}' for (n, _), r in zip(ours + peers, rates)) + ';'
             for (n, _), r in zip(ours, rates):
                 ratios.setdefault(n, []).append(r / rates[len(ours)] if peers else 1)

@@ -8,11 +8,12 @@
 #include <string.h>
 
 #include "runtime/tools/tool.h"
+#include "runtime/tools/usage.h"
 #include "tilert/tilert.h"
 
 typedef enum OptionId {
 	OPT_KERNEL, OPT_ARG, OPT_DIM, OPT_SCALAR, OPT_OUT, OPT_DEVICE, OPT_TIME, OPT_COMPARE, OPT_TOL, OPT_SEED,
-	OPT_SEEDS, OPT_NO_RACE_CHECK, OPT_NO_ARITHMETIC_CHECK, OPT_TIMEOUT, OPT_THREADS, OPT_DEFINE, OPT_INCLUDE, OPT_SWEEP, OPT_TRACE, OPT_RUN, OPT_LIST, OPT_JSON, OPT_HELP, OPT_VERSION
+	OPT_SEEDS, OPT_NO_RACE_CHECK, OPT_NO_ARITHMETIC_CHECK, OPT_TIMEOUT, OPT_THREADS, OPT_DEFINE, OPT_INCLUDE, OPT_SWEEP, OPT_TRACE, OPT_RUN, OPT_LIST, OPT_JSON, OPT_MAN, OPT_COMPLETION, OPT_HELP, OPT_VERSION
 } OptionId;
 
 typedef struct OptionRow {
@@ -48,29 +49,49 @@ static const OptionRow rows[] = {
 	{ OPT_RUN, "--run", NULL, "runs, where FILE alone would list: a kernel that needs no arguments" },
 	{ OPT_LIST, "--list", NULL, "lists the kernels and their parameters, and runs nothing; so does FILE alone" },
 	{ OPT_JSON, "--json", NULL, "lists as JSON" },
+	{ OPT_MAN, "--man", NULL, "this text as a manual page: man -l <(tilerun --man)" },
+	{ OPT_COMPLETION, "--completion", "SHELL", "bash, zsh or fish: what the shell reads to complete options" },
 	{ OPT_HELP, "--help", NULL, "this text" },
 	{ OPT_VERSION, "--version", NULL, "the version" },
 };
 
+enum { ROWS = sizeof rows / sizeof *rows };
+
+/* What the table says, as what prints it wants it. */
+static Usage usage(UsageOption options[ROWS])
+{
+	for (size_t i = 0; i < ROWS; i++)
+		options[i] = (UsageOption){ rows[i].name, rows[i].value, rows[i].help };
+	return (Usage){ .program = "tilerun", .summary = "runs a kernel of a .tile file or module once", .synopsis = "FILE [options]", .files = "tile tmod",
+		.text = "Runs a kernel once.  FILE is a module (tilec --emit=module), or a .tile file, which tilec compiles first.\n"
+		        "Outputs that are not given start as NaN.  Without --out a summary of the outputs is printed.\n\n"
+		        "  tilerun add.tile --arg x=rand --arg y=rand --dim N=1000 --out z=z.npy\n"
+		        "  tilerun kda.tmod --kernel kda_fwd --arg q=q.npy --compare o=ref.npy --tol 1e-2 --device cuda --time\n",
+		.exits = "0 fine, 1 a comparison failed, 2 wrong usage, 3 the run failed", .options = options, .n = ROWS };
+}
+
 static void print_help(void)
 {
-	printf("usage: tilerun FILE [options]\n\n"
-	       "Runs a kernel once.  FILE is a module (tilec --emit=module), or a .tile file, which tilec compiles first.\n"
-	       "Outputs that are not given start as NaN.  Without --out a summary of the outputs is printed.\n\n"
-	       "  tilerun add.tile --arg x=rand --arg y=rand --dim N=1000 --out z=z.npy\n"
-	       "  tilerun kda.tmod --kernel kda_fwd --arg q=q.npy --compare o=ref.npy --tol 1e-2 --device cuda --time\n\n");
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		char left[40];
-		snprintf(left, sizeof left, "%s %s", rows[i].name, rows[i].value ? rows[i].value : "");
-		printf("  %-22s", left);
-		for (const char *p = rows[i].help; *p; p++) {
-			putchar(*p);
-			if (*p == '\n')
-				printf("%24s", "");
-		}
-		putchar('\n');
-	}
-	printf("\nExit codes: 0 fine, 1 a comparison failed, 2 wrong usage, 3 the run failed.\n");
+	UsageOption options[ROWS];
+	Usage u = usage(options);
+	usage_help(&u, stdout);
+}
+
+static void print_man(void)
+{
+	UsageOption options[ROWS];
+	Usage u = usage(options);
+	char version[64];
+	snprintf(version, sizeof version, "tilerun %s", tilert_version());
+	usage_man(&u, version, stdout);
+}
+
+static void print_completion(const char *shell)
+{
+	UsageOption options[ROWS];
+	Usage u = usage(options);
+	if (!usage_completion(&u, shell, stdout))
+		tool_die(EXIT_USAGE, "there is completion for bash, zsh and fish, not for '%s'", shell);
 }
 
 /* ---- values ---- */
@@ -148,6 +169,12 @@ static void apply(Options *o, const OptionRow *row, const char *value)
 		break;
 	case OPT_HELP:
 		print_help();
+		exit(fflush(stdout) ? EXIT_RUN : EXIT_OK);
+	case OPT_MAN:
+		print_man();
+		exit(fflush(stdout) ? EXIT_RUN : EXIT_OK);
+	case OPT_COMPLETION:
+		print_completion(value);
 		exit(fflush(stdout) ? EXIT_RUN : EXIT_OK);
 	case OPT_VERSION:
 		printf("tilerun %s\n", tilert_version());
