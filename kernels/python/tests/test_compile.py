@@ -54,6 +54,25 @@ def test_compile(name, backend):
     assert counter.frame_count == 1
 
 
+class Model(torch.nn.Module):
+    def forward(self, q, k, v, g, beta):
+        o, state = tilekern.chunk_gated_delta_rule(q, k, v * 2, g, beta, output_final_state=True, use_qk_l2norm_in_kernel=True)
+        return o + 1, state
+
+
+def test_aot_inductor(tmp_path):
+    """A model compiled ahead of time for all lengths, loaded again."""
+    length = torch.export.Dim("T", min=2, max=4096)
+    x = inputs(False, T=70, H=1, HV=2)
+    with torch.no_grad():
+        exported = torch.export.export(Model(), tuple(x), dynamic_shapes=tuple({1: length} for _ in x))
+        path = torch._inductor.aoti_compile_and_package(exported, package_path=str(tmp_path / "model.pt2"))
+        loaded = torch._inductor.aoti_load_package(path)
+        for T in (70, 33):
+            y = inputs(False, T=T, H=1, HV=2)
+            assert all(torch.equal(a, b) for a, b in zip(loaded(*y), Model()(*y)))
+
+
 @pytest.mark.skipif(DEVICE == "cpu", reason="CUDA graphs are of GPUs")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_graph(name):
