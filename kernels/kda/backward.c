@@ -24,7 +24,7 @@ static tilert_status take(const char *who, const Params *p, tilekern_kda_params 
 /* Where the parts of a call's workspace are, and its size. */
 typedef struct Plan { size_t saved, back, gradients, dv, sums, dq, dk, bytes; KdaPlan shares; } Plan;
 
-/* The forward's parameters without what it writes but for `saved` (kda_size): of the scan that makes it again.  o is there for kernels that do not write it. */
+/* The forward's parameters without what it writes but for `saved` (kda_keys): of the scan that makes it again.  o is there for kernels that do not write it. */
 static tilekern_kda_params again(const Params *p, const tilekern_kda_params *f)
 {
 	tilekern_kda_params c = *f;
@@ -47,7 +47,7 @@ static Plan plan(const Params *p, const tilekern_kda_params *f, int sm_count)
 	l.shares = kda_plan(&scan, sm_count);
 	l.back = workspace_place(&l.bytes, (int64_t)l.shares.bytes);
 	l.saved = workspace_place(&l.bytes, f->saved ? 0 : (int64_t)kda_saved(f).bytes);
-	l.gradients = workspace_place(&l.bytes, chunks * kda_columns(f) * kda_size(f) * 2);
+	l.gradients = workspace_place(&l.bytes, chunks * kda_columns(f) * kda_keys(f) * 2);
 	l.dv = workspace_place(&l.bytes, p->dv ? 0 : rows * f->value_dim * 2);
 	l.sums = workspace_place(&l.bytes, p->da_log || p->ddt_bias ? chunks * 2 * WIDE * 4 : 0);
 	l.dq = workspace_place(&l.bytes, p->dq ? keys : 0);
@@ -166,7 +166,7 @@ static tilert_status check(const char *who, const void *params)
 static void add_arguments(Args *a, const Params *p, const tilekern_kda_params *f, const Plan *l)
 {
 	const int64_t n = sequences_slots(SEQUENCES_OF(f)), hv = f->value_heads;
-	const int64_t states[] = { n, hv, kda_columns(f), kda_size(f) }, sums[] = { n, hv, 2, WIDE }, heads[] = { hv, f->key_dim };
+	const int64_t states[] = { n, hv, kda_columns(f), kda_keys(f) }, sums[] = { n, hv, 2, WIDE }, heads[] = { hv, f->key_dim };
 	const States ends = GRADIENTS_STATES_OF(p, f);
 	const tilert_ptr w = p->workspace;
 	Rows r[] = ROWS_OF(p, f);
@@ -230,7 +230,7 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_par
 	const bool each = f->value_heads > f->qk_heads, raw_gate = (f->options & TILEKERN_RAW_GATE) != 0;
 	const int type = f->dtype == TILERT_F16 ? f16 : bf16, gate = f->gate_dtype == TILERT_F32 ? f32 : same;
 	const int kind = (f->options & TILEKERN_BOUNDED_GATE) != 0 ? bounded : raw, form = !raw_gate ? gate : gate == f32 ? raw_f32 : kind;
-	const int size = kda_size(f) == NARROW && f->value_dim <= NARROW ? NARROW : WIDE;
+	const int size = kda_keys(f) == NARROW && f->value_dim <= NARROW ? NARROW : WIDE;
 	const Args base = kda_arguments(f);
 	Args a = base;
 	add_arguments(&a, p, f, &l);
@@ -238,7 +238,7 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_par
 	tilert_status s = f->saved ? kda_queue_fades(q, &scan, &l.shares, p->workspace + l.back)
 		: kda_queue_saved(q, &scan, &l.shares, p->workspace + l.back, p->workspace + l.saved);
 	if (s == TILERT_OK)
-		s = queue_kernel(q, (int[AXES]){ backward_scan, type, kda_size(f), gate }, &a);
+		s = queue_kernel(q, (int[AXES]){ backward_scan, type, kda_keys(f), gate }, &a);
 	if (s == TILERT_OK && (p->dq || p->dk || p->dg || p->dbeta || p->da_log || p->ddt_bias))
 		s = queue_kernel(q, (int[AXES]){ backward_grads, type, size, form }, &a);
 	if (s == TILERT_OK && p->dbeta && (f->options & TILEKERN_SIGMOID_BETA) == 0)

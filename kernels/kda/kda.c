@@ -9,7 +9,7 @@
 #include "plan.h"
 #include "modules.h" /* generated: the modules as arrays */
 
-enum { MAX_KEYS = KDA_MAX_KEYS, MAX_VALUES = 256 };
+enum { MAX_KEYS = 256, MAX_VALUES = 256 };
 
 /* ---- Variants ------------------------------------------------------------------------------------------------- */
 
@@ -28,7 +28,7 @@ static States states(const tilekern_kda_params *p) { return STATES_OF(p); }
 
 static size_t workspace(const void *p, int sm_count)
 {
-	return kda_plan(p, sm_count).bytes;
+	return kda_plan_joined(p, sm_count).bytes;
 }
 
 static bool idle(const void *params)
@@ -44,7 +44,7 @@ static tilert_status extents(const char *who, const void *params)
 	tilert_status s = check_heads(who, &heads);
 	if (s != TILERT_OK)
 		return s;
-	return sequences_check(who, SEQUENCES_OF(p), p->value_heads, (p->value_dim + kda_size(p) - 1) / kda_size(p));
+	return sequences_check(who, SEQUENCES_OF(p), p->value_heads, (p->value_dim + kda_item_columns(p) - 1) / kda_item_columns(p));
 }
 
 enum { OPTIONS = TILEKERN_L2NORM | TILEKERN_RAW_GATE | TILEKERN_SIGMOID_BETA | TILEKERN_TWICE_BETA | TILEKERN_BOUNDED_GATE };
@@ -95,7 +95,7 @@ static tilert_status check_addresses(const char *who, const tilekern_kda_params 
 		{ "q", p->q, 16, tokens }, { "k", p->k, 16, tokens }, { "v", p->v, 16, tokens }, { "g", p->g, 16, tokens },
 		{ "beta", p->beta, (unsigned)tilert_dtype_size(p->beta_dtype), tokens }, { "o", p->o, 16, tokens },
 		{ "a_log", p->a_log, (unsigned)tilert_dtype_size(p->a_log_dtype), false }, { "dt_bias", p->dt_bias, (unsigned)tilert_dtype_size(p->dt_bias_dtype), false },
-		{ "workspace", p->workspace, WORKSPACE_ALIGN, tokens && p->split == TILEKERN_SPLIT_AUTO }, { "saved", p->saved, WORKSPACE_ALIGN, false }, sequences_pointer(SEQUENCES_OF(p)),
+		{ "workspace", p->workspace, WORKSPACE_ALIGN, tokens && workspace(p, 1) > 0 }, { "saved", p->saved, WORKSPACE_ALIGN, false }, sequences_pointer(SEQUENCES_OF(p)),
 	};
 	return check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
 }
@@ -105,9 +105,9 @@ static tilert_status check_saved(const char *who, const tilekern_kda_params *p)
 	const size_t needed = p->saved ? kda_saved(p).bytes : 0;
 	if (p->saved_bytes < needed)
 		return launch_fail(TILERT_EINVAL, "%s: saved_bytes is %zu, but %zu are needed", who, p->saved_bytes, needed);
-	if (p->saved && (p->key_dim % 8 != 0 || p->value_dim % 8 != 0 || p->value_dim > MAX_KEYS))
+	if (p->saved && (p->key_dim % 8 != 0 || p->value_dim % 8 != 0 || p->key_dim > KDA_MAX_KEYS || p->value_dim > KDA_MAX_KEYS))
 		return launch_fail(TILERT_EINVAL, "%s: key_dim x value_dim (with saved) is %lld x %lld, not multiples of 8 up to %d", who, (long long)p->key_dim,
-			(long long)p->value_dim, MAX_KEYS);
+			(long long)p->value_dim, KDA_MAX_KEYS);
 	return p->saved ? check_dtypes(who, &(CheckDtype){ "gate_dtype (with saved)", p->gate_dtype, 2, { TILERT_F32, p->dtype } }, 1) : TILERT_OK;
 }
 
@@ -166,13 +166,14 @@ static Args all_arguments(const tilekern_kda_params *p)
 	return a;
 }
 
-/* Which shares of the call may begin within an item, after `warm` chunks; again: those that a shorter warm-up did not do for. */
-static tilert_status queue_fade(Queue *q, const tilekern_kda_params *p, const Args *call, int warm, bool again)
+/* Which shares of the call may begin within an item, after `warm` chunks or from a state that is made; again: those that a shorter warm-up did not do for. */
+static tilert_status queue_fade(Queue *q, const tilekern_kda_params *p, const Args *call, int warm, bool again, KdaLeaves leaves)
 {
 	Args a = *call;
 	args_integer(&a, "warm", warm);
 	args_integer(&a, "again", again);
-	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_size(p), fade_bf16 + type(p->gate_dtype) - bf16 }, &a);
+	args_integer(&a, "leaves", leaves);
+	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_keys(p), fade_bf16 + type(p->gate_dtype) - bf16 }, &a);
 }
 
 void kda_share_arguments(Args *a, const KdaPlan *l, tilert_ptr back)
@@ -180,6 +181,8 @@ void kda_share_arguments(Args *a, const KdaPlan *l, tilert_ptr back)
 	args_tensor(a, "back", l->levels > 0 ? back : 0, TILERT_I32, 1, (const int64_t[]){ l->ctas }, NULL);
 	args_dim(a, "CTAS", l->ctas);
 	args_integer(a, "ctas", l->ctas);
+	args_tensor(a, "enter", l->leaves != KDA_NOTHING ? back + l->enter : 0, TILERT_F32, 3, (const int64_t[]){ l->ctas, l->keys, l->keys }, NULL);
+	args_tensor(a, "across", l->leaves != KDA_NOTHING ? back + l->across : 0, TILERT_BF16, 4, (const int64_t[]){ l->ctas, 2, l->keys, l->keys }, NULL);
 }
 
 tilert_status kda_queue_fades(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back)
@@ -188,7 +191,9 @@ tilert_status kda_queue_fades(Queue *q, const tilekern_kda_params *p, const KdaP
 	kda_share_arguments(&a, l, back);
 	tilert_status s = TILERT_OK;
 	for (int i = 0; i < l->levels && s == TILERT_OK; i++)
-		s = queue_fade(q, p, &a, l->warm[i], i > 0);
+		s = queue_fade(q, p, &a, l->warm[i], i > 0, l->leaves);
+	if (l->leaves != KDA_NOTHING && s == TILERT_OK)
+		s = queue_kernel(q, (int[AXES]){ join, none, kda_keys(p), any }, &a);
 	return s;
 }
 
@@ -200,13 +205,13 @@ static tilert_status queue_shares(Queue *q, const tilekern_kda_params *p, const 
 	if (saved)
 		kda_saved_arguments(&a, p, saved);
 	tilert_status s = kda_queue_fades(q, p, l, back);
-	return s == TILERT_OK ? queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_size(p), form }, &a) : s;
+	return s == TILERT_OK ? queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_keys(p), form }, &a) : s;
 }
 
 static tilert_status queue(Queue *q, const void *params, int sm_count)
 {
 	const tilekern_kda_params *p = params;
-	const KdaPlan l = kda_plan(p, sm_count);
+	const KdaPlan l = kda_plan_joined(p, sm_count);
 	if (p->tokens == 0) {
 		const States st = states(p);
 		return states_only(q, &st);
@@ -242,7 +247,7 @@ KdaSaved kda_saved(const tilekern_kda_params *p)
 	if (p->tokens == 0)
 		return l;
 	l.records = workspace_place(&l.bytes, chunks * 2 * RECORD);
-	l.states = workspace_place(&l.bytes, chunks * kda_columns(p) * kda_size(p) * 2);
+	l.states = workspace_place(&l.bytes, chunks * kda_columns(p) * kda_keys(p) * 2);
 	l.u = workspace_place(&l.bytes, p->batch * p->tokens * p->value_heads * p->value_dim * 2);
 	return l;
 }
@@ -251,12 +256,12 @@ void kda_saved_arguments(Args *a, const tilekern_kda_params *p, tilert_ptr saved
 {
 	const KdaSaved l = kda_saved(p);
 	const int64_t n = sequences_slots(SEQUENCES_OF(p)), hv = p->value_heads;
-	const int64_t records[] = { n, hv, 2, RECORD }, states[] = { n, hv, kda_columns(p), kda_size(p) }, u[] = { p->batch, p->tokens, hv, p->value_dim };
+	const int64_t records[] = { n, hv, 2, RECORD }, states[] = { n, hv, kda_columns(p), kda_keys(p) }, u[] = { p->batch, p->tokens, hv, p->value_dim };
 	args_tensor(a, "rec", saved + l.records, TILERT_U8, 4, records, NULL);
 	args_tensor(a, "states", saved + l.states, TILERT_BF16, 4, states, NULL);
 	args_tensor(a, "u", saved + l.u, TILERT_BF16, 4, u, NULL);
 	args_dim(a, "VP", kda_columns(p));
-	args_dim(a, "KP", kda_size(p));
+	args_dim(a, "KP", kda_keys(p));
 }
 
 tilert_status kda_queue_saved(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back, tilert_ptr saved)

@@ -9,10 +9,10 @@
 #include "plan.h"
 
 /* Axes of variants.def. */
-enum { forward, backward_scan, backward_grads, backward_sums, backward_heads, backward_beta };
+enum { forward, backward_scan, backward_grads, backward_sums, backward_heads, backward_beta, join };
 enum { none, bf16, f16, f32 };
 enum { any = none, same = f32 + 1, raw, raw_f32, bounded, fade_bf16, fade_f16, fade_f32, save_same, save_f32, only_same, only_f32 };
-enum { KDA_MAX_KEYS = 128 };
+enum { KDA_MAX_KEYS = 128 /* of what the backward needs */ };
 
 extern const Family *const kda_family;
 
@@ -24,7 +24,7 @@ Args kda_arguments(const tilekern_kda_params *p);
 typedef struct KdaSaved { size_t records, states, u, bytes; } KdaSaved;
 KdaSaved kda_saved(const tilekern_kda_params *p);
 void kda_saved_arguments(Args *a, const tilekern_kda_params *p, tilert_ptr saved);
-int64_t kda_columns(const tilekern_kda_params *p); /* of V, of a saved state; channels: kda_size */
+int64_t kda_columns(const tilekern_kda_params *p); /* of V, of a saved state; channels: kda_keys */
 /* Where shares of the call begin (walk.tile): arguments, and the kernels that find out.  back: plan.h's workspace. */
 void kda_share_arguments(Args *a, const KdaPlan *l, tilert_ptr back);
 tilert_status kda_queue_fades(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back);

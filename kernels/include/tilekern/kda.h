@@ -35,15 +35,15 @@ typedef struct tilekern_kda tilekern_kda;
  * Gates may be any finite numbers up to 0.  Products within a chunk are fp16: k, v - S^T k, u and scale q.k must stay below 65504, and v
  * should not be much below 1e-4 (kernels/kda/README.md, Domain).  Without L2NORM keys should have norms of at most 1.
  *
- * SPLIT_AUTO cuts sequences, but not where there are checkpoints or final states in the place of initial ones; SPLIT_EXACT and SPLIT_INVARIANT do not: they
- * are SPLIT_OFF.
+ * SPLIT_AUTO and SPLIT_EXACT cut sequences, but not where there are checkpoints or final states in the place of initial ones, nor where key_dim is above 128;
+ * SPLIT_EXACT not with `saved` either.  Else they, and SPLIT_INVARIANT, are SPLIT_OFF.  The backward takes SPLIT_EXACT as SPLIT_OFF.
  */
 typedef struct tilekern_kda_params {
 	size_t size;                         /**< of this struct; set by tilekern_kda_params_init */
 	int64_t batch, tokens;               /**< rows of the tensors and tokens of a row */
 	int64_t sequences;                   /**< with cu_seqlens: how many there are; else each row is one */
 	int64_t qk_heads, value_heads;       /**< value_heads is a multiple of qk_heads */
-	int64_t key_dim, value_dim;          /**< at most 128 and 256 */
+	int64_t key_dim, value_dim;          /**< at most 256 */
 	tilert_dtype dtype;                  /**< of q, k, v, o: TILERT_BF16 or TILERT_F16 */
 	tilert_dtype gate_dtype, beta_dtype; /**< TILERT_F32, TILERT_BF16 or TILERT_F16 */
 	tilert_dtype a_log_dtype, dt_bias_dtype; /**< TILERT_F32, TILERT_BF16 or TILERT_F16 */

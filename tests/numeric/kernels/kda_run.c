@@ -247,6 +247,7 @@ static double log_decay(KdaGate kind, double reset, Random *random)
 	case KDA_ANY: return -exp(3 * normal);
 	case KDA_THOUSAND: return -1000;
 	case KDA_RESETS: return reset < 1.0 / 16 ? -1000 : -log1p(exp(-4 - normal));
+	case KDA_RARE: return reset < 1.0 / 300 ? -1000 : -log1p(exp(-4 - normal));
 	case KDA_MILD: return -log1p(exp(-4 - normal));
 	default: return 0;
 	}

@@ -21,7 +21,8 @@ typedef enum KdaGate { /* log gates; raw ones are normal */
 	KDA_TWENTY,    /* uniform in (-20, 0) */
 	KDA_ANY,       /* -e^(3 normal): from e^-9 to e^9 */
 	KDA_THOUSAND,  /* -1000 everywhere */
-	KDA_GATES
+	KDA_GATES,     /* of random calls */
+	KDA_RARE = KDA_GATES /* mild, one token in 300 -1000 */
 } KdaGate;
 
 typedef enum KdaKey {
