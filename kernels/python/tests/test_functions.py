@@ -88,7 +88,7 @@ WE_REFUSE = [
     ("gdn", dict(K=264), "K and V are 264 and 128, but at most 256 and 256"),
     ("gdn", dict(K=136, grad=True), "K and V are 136 and 128, but gradients are served up to 128 and 256"),
     ("gdn", dict(float=True), "q is torch.float32"),
-    ("kda", dict(K=136), "K and V are 136 and 128, but at most 128 and 256"),
+    ("kda", dict(K=136, grad=True), "K and V are 136 and 128, but gradients are served up to 128 and 128"),
     ("kda", dict(return_intermediate_states=True), "return_intermediate_states"),
     ("kda", dict(use_gate_in_kernel=True, A_log=1, lower_bound=-7.0), "lower_bound is -7.0"),
 ]
