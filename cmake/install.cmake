@@ -36,7 +36,7 @@ foreach(package IN LISTS packages)
 	install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()
 
-# Documents, and the archives that packaging/release makes with cpack.
+# Documents, and the archives that cmake/release makes with cpack.
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tile)
 set(CPACK_PACKAGE_NAME tile)
 set(CPACK_PACKAGE_VENDOR "the tilec authors")
