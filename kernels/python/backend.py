@@ -1,8 +1,8 @@
 """What pip calls to build the wheel (PEP 517): CMake builds the libraries, this packs them.  No package is needed, PyTorch neither.
 
     pip install ./kernels/python                              # compiles the kernels with tilec (LLVM 22), then the libraries
-    pip install ./kernels/python -C modules=build/release/kernels      # kernels that a build has compiled: a C compiler is enough
-    pip wheel ./kernels/python -C cc="zig cc -target x86_64-linux-gnu.2.17"   # for older systems than this one
+    pip install ./kernels/python --config-settings modules=build/release/kernels      # kernels that a build has compiled: a C compiler is enough
+    pip wheel ./kernels/python --config-settings cc="zig cc -target x86_64-linux-gnu.2.17"   # for older systems than this one
 
 The wheel's tag says which glibc its libraries need.
 """

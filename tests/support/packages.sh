@@ -9,6 +9,7 @@ missing_packages() {
 	command -v flex > /dev/null || echo flex
 	command -v bison > /dev/null || echo bison
 	command -v python3 > /dev/null || echo python3
+	python3 -c 'import ensurepip' 2> /dev/null || echo python3-venv
 	[ -e /usr/include/cmocka.h ] || echo libcmocka-dev
 	[ -d /usr/lib/llvm-22/lib/cmake/llvm ] || [ -n "${LLVM_DIR:-}" ] || echo llvm-22-dev
 }
