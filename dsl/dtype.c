@@ -56,6 +56,11 @@ bool dtype_is_float(DType t)
 	return info(t)->kind == 'f';
 }
 
+bool dtype_is_float8(DType t)
+{
+	return dtype_is_float(t) && dtype_bits(t) == 8;
+}
+
 bool dtype_is_int(DType t)
 {
 	return info(t)->kind == 'i' || info(t)->kind == 'u';

@@ -23,6 +23,7 @@ DType dtype_from_name(const char *name); /* DT_NONE when unknown */
 unsigned dtype_bits(DType t);
 unsigned dtype_bytes(DType t);
 bool dtype_is_float(DType t);
+bool dtype_is_float8(DType t);
 bool dtype_is_int(DType t); /* not bool */
 bool dtype_is_signed(DType t);
 DType dtype_computed(DType t); /* the type of arithmetic on it: another where it is only stored */

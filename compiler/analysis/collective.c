@@ -75,8 +75,7 @@ static const Layout *layout_of_fragment(Arena *a, const Value *v)
 {
 	TileRef r = tile_ref(v);
 	const char *why, *text = attr_text(r.object, AT_LAYOUT, NULL);
-	bool warp = r.warp_scope || attr_int(r.object, AT_WARP_SCOPE, 0);
-	return text && !warp ? layout_from_text(a, text, r.rank, r.shape, team_warps(tir_team(r.object)), &why) : NULL;
+	return text && !r.warp_scope ? layout_from_text(a, text, r.rank, r.shape, team_warps(tir_team(r.object)), &why) : NULL;
 }
 
 /* One total per block of positions below the warps' digit, and per line. */

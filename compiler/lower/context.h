@@ -194,7 +194,6 @@ V narrow_pair(Lower *L, V lo, V hi, DType to);        /* two f32 to <2 x 16-bit>
 void widen_pair(Lower *L, V pair, DType from, V out[2]); /* to two f32 */
 V value_of(Lower *L, const Value *v);
 void lower_var(Lower *L, const Op *op); /* OP_GET, OP_SET */
-bool is_float8(DType d);
 
 /* objects.c */
 void declare_object(Lower *L, const Op *op);

@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-static bool warp_tile(const TileRef *r) { return r->space == TY_FRAG && (r->warp_scope || attr_int(r->object, AT_WARP_SCOPE, 0)); }
-
 static void start_of(const TileRef *r, int64_t *row, int64_t *col)
 {
 	*row = *col = 0;
@@ -102,7 +100,7 @@ static void matrix_step(Lower *L, const TileRef *mem, const TileRef *f, const V 
 /* Rows of the fragment's slices, as far as they are in the view: a warp has 16 of each. */
 static void matrix_copy(Lower *L, const TileRef *mem, const TileRef *f, bool load)
 {
-	bool warp = warp_tile(f);
+	bool warp = f->warp_scope;
 	V origin[TIR_MAX_RANK], base = const_i32(L, 0);
 	view_origin(L, mem, origin);
 	int64_t r0, c0;

@@ -89,8 +89,8 @@ static LLVMMetadataRef type_for_debugger(Lower *L, DType d)
 {
 	enum { BOOLEAN = 2, FLOAT = 4, SIGNED = 5, UNSIGNED = 7 }; /* DW_ATE_* */
 	const char *name = dtype_name(d);
-	/* bf16 is shown as its bits: debuggers know no such type */
-	unsigned encoding = d == DT_BOOL ? BOOLEAN : dtype_is_float(d) && d != DT_BF16 && dtype_bits(d) > 8 ? FLOAT : dtype_is_signed(d) ? SIGNED : UNSIGNED;
+	/* bf16 and 8-bit floats are shown as their bits: debuggers know no such types */
+	unsigned encoding = d == DT_BOOL ? BOOLEAN : dtype_is_float(d) && d != DT_BF16 && !dtype_is_float8(d) ? FLOAT : dtype_is_signed(d) ? SIGNED : UNSIGNED;
 	return LLVMDIBuilderCreateBasicType(L->debug->builder, name, strlen(name), 8 * (uint64_t)dtype_bytes(d), encoding, 0);
 }
 

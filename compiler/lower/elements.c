@@ -69,7 +69,7 @@ static void emit_scalar(Batch *x, const Op *op)
 			widen_pair(L, pair(x, op->args[0], k), op->args[0]->type.dtype, &e->s[2 * k]);
 		return;
 	}
-	if (x->n % 2 == 0 && op->code == OP_CAST && is_float8(d) && op->args[0]->type.dtype == DT_F32) {
+	if (x->n % 2 == 0 && op->code == OP_CAST && dtype_is_float8(d) && op->args[0]->type.dtype == DT_F32) {
 		for (int r = 0; r < x->n; r += 2) {
 			V pair = L->ops->narrow8(L, d, element(x, op->args[0], r), element(x, op->args[0], r + 1));
 			e->s[r] = LLVMBuildTrunc(L->b, pair, L->i8, "");

@@ -54,8 +54,6 @@ void widen_pair(Lower *L, V pair, DType from, V out[2])
 		out[i] = LLVMBuildFPExt(L->b, LLVMBuildExtractElement(L->b, pair, const_i32(L, i), ""), L->f32, "");
 }
 
-bool is_float8(DType d) { return dtype_is_float(d) && dtype_bits(d) == 8; }
-
 static V to_f32(Lower *L, V v, DType from)
 {
 	switch (from) {
@@ -102,7 +100,7 @@ static V from_f32(Lower *L, V v, DType to)
 		return LLVMBuildBitCast(L->b, LLVMBuildTrunc(L->b, bf16_bits(L, v), L->i16, ""), t, "");
 	if (to == DT_BF16 || to == DT_F16)
 		return LLVMBuildFPTrunc(L->b, v, t, "");
-	if (is_float8(to))
+	if (dtype_is_float8(to))
 		return LLVMBuildTrunc(L->b, L->ops->narrow8(L, to, v, const_f32(L, 0)), L->i8, "");
 	if (to == DT_BOOL)
 		return LLVMBuildFCmp(L->b, LLVMRealUNE, v, const_f32(L, 0), "");
@@ -278,7 +276,7 @@ static V lower_const(Lower *L, const Op *op)
 	DType d = op->result->type.dtype;
 	T t = type_of(L, d);
 	const Attr *f = attr_get(op, AT_FVALUE);
-	if (is_float8(d))
+	if (dtype_is_float8(d))
 		return LLVMConstInt(t, float8_from(d == DT_E4M3 ? &float8_e4m3 : &float8_e5m2, (float)f->f), 0);
 	if (dtype_is_float(d))
 		return LLVMConstReal(t, f ? f->f : (double)attr_int(op, AT_VALUE, 0));

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compiler/analysis/effects.h"
 #include "compiler/lower/context.h"
 #include "runtime/cpu/cpu_abi.h"
 
@@ -447,7 +448,7 @@ static void nv_print(Lower *L, const char *format, int n, V *args, const DType *
 
 static bool find_products(Op *op, void *found)
 {
-	*(bool *)found |= op->code == OP_MMA && strncmp(attr_text(op, AT_INST, ""), "wgmma", 5) == 0;
+	*(bool *)found |= op->code == OP_MMA && mma_is_wgmma(op);
 	return op->code != OP_PARALLEL;
 }
 
@@ -474,7 +475,7 @@ static bool find_hopper_only(Op *op, void *found)
 	case OP_PTX: /* may be anything */
 		*(bool *)found = true;
 		break;
-	case OP_MMA: *(bool *)found |= strncmp(attr_text(op, AT_INST, ""), "wgmma", 5) == 0; break;
+	case OP_MMA: *(bool *)found |= mma_is_wgmma(op); break;
 	case OP_ROLE: *(bool *)found |= attr_get(op, AT_SETMAXNREG) != NULL; break;
 	default: break;
 	}

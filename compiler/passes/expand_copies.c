@@ -55,8 +55,6 @@ static ElementCopy begin_loop(Tir *t, const Op *op, int rank, const int64_t *sha
 	return c;
 }
 
-static bool warp_tile(const TileRef *r) { return r->space == TY_FRAG && (r->warp_scope || attr_int(r->object, AT_WARP_SCOPE, 0)); }
-
 /* Widest default layout of a copy without fragments. */
 static const char *plain_layout(Tir *t, const Op *op, const TileRef *a, const TileRef *b, int rank, const int64_t *shape)
 {
@@ -97,7 +95,7 @@ static RowPart row_part(const Op *op, const TileRef *f)
 	if (!f || f->rank != 2 || f->trans || f->dims[0] <= 0 || strcmp(attr_text(f->object, AT_LAYOUT, ""), "mma") != 0)
 		return (RowPart){ 0 };
 	RowPart p = { true, 0, f->shape[0], f->object->result->type.shape[0] };
-	int64_t slice = warp_tile(f) ? 16 : 64, groups = warp_tile(f) ? 1 : team_warps(tir_team(op)) / 4;
+	int64_t slice = f->warp_scope ? 16 : 64, groups = f->warp_scope ? 1 : team_warps(tir_team(op)) / 4;
 	value_const_int(f->start[0], &p.first);
 	p.is = p.n < p.all && (groups > 1 || p.first % slice != 0 || p.n % slice != 0);
 	return p;
@@ -120,15 +118,22 @@ static Value *append_binary(ElementCopy *c, const Op *op, Opcode code, Value *a,
 	return x->result;
 }
 
+static Value *both_masks(ElementCopy *c, const Op *op, Value *a, Value *b)
+{
+	if (!a || !b)
+		return a ? a : b;
+	Op *both = tir_op(c->t, OP_AND, op->loc, type_scalar(DT_BOOL), 2, (Value *[]){ a, b });
+	tir_append(c->loop->regions[0], both);
+	return both->result;
+}
+
 /* first <= the fragment's row < first + n */
 static Value *part_mask(ElementCopy *c, const Op *op, const RowPart *p)
 {
 	Value *m[2] = { append_binary(c, op, OP_CMP, c->args[0], p->first), append_binary(c, op, OP_CMP, c->args[0], p->first + p->n) };
 	attr_set_text(c->t, m[0]->def, AT_PRED, "ge");
 	attr_set_text(c->t, m[1]->def, AT_PRED, "lt");
-	Op *both = tir_op(c->t, OP_AND, op->loc, type_scalar(DT_BOOL), 2, m);
-	tir_append(c->loop->regions[0], both);
-	return both->result;
+	return both_masks(c, op, m[0], m[1]);
 }
 
 /* Index operands of one of the copy's tiles: of the fragment with a row part all rows, of the other the part's. */
@@ -141,15 +146,6 @@ static int tile_operands(ElementCopy *c, const Op *op, const TileRef *r, const R
 	else if (p->is)
 		args[0] = append_binary(c, op, OP_SUB, args[0], p->first);
 	return element_operands(c->t, c->loop->regions[0], op->loc, &whole, args, out);
-}
-
-static Value *both_masks(ElementCopy *c, const Op *op, Value *a, Value *b)
-{
-	if (!a || !b)
-		return a ? a : b;
-	Op *both = tir_op(c->t, OP_AND, op->loc, type_scalar(DT_BOOL), 2, (Value *[]){ a, b });
-	tir_append(c->loop->regions[0], both);
-	return both->result;
 }
 
 static void append_access(ElementCopy *c, Op *access, const TileRef *r, bool masked)
@@ -208,7 +204,7 @@ static Op *element_loop(Tir *t, const Op *op, const TileRef *s, const TileRef *d
 	RowPart part = row_part(op, f);
 	shape[0] = part.is ? part.all : shape[0];
 	const char *layout = f ? attr_text(f->object, AT_LAYOUT, "?") : plain_layout(t, op, s ? s : d, d, rank, shape);
-	ElementCopy c = begin_loop(t, op, rank, shape, f && warp_tile(f), layout);
+	ElementCopy c = begin_loop(t, op, rank, shape, f && f->warp_scope, layout);
 	Value *in_part = part.is ? part_mask(&c, op, &part) : NULL, *below_limit = limit_mask(&c, op, g, &part, limit), *v = scalar;
 	if (s) /* of a fragment all rows exist */
 		v = append_load(&c, op, s, &part, s->space == TY_FRAG ? NULL : both_masks(&c, op, s->space == TY_TENSOR ? below_limit : NULL, in_part));
@@ -248,7 +244,7 @@ static Value *within_limit(Tir *t, Op *copy, const TileRef *g, Value *limit)
 static bool worth_two(const Op *op, const TileRef *s, const TileRef *d)
 {
 	const TileRef *g = s->space == TY_TENSOR ? s : d;
-	int64_t n = 1, few = 4 * 32 * (warp_tile(s) || warp_tile(d) ? 1 : team_warps(tir_team(op)));
+	int64_t n = 1, few = 4 * 32 * (s->warp_scope || d->warp_scope ? 1 : team_warps(tir_team(op)));
 	for (int i = 0; i < g->rank; i++)
 		n *= g->shape[i];
 	return n > few;

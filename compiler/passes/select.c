@@ -10,12 +10,11 @@
 #include "compiler/passes/pass.h"
 
 static const char *layout_of(const TileRef *r) { return attr_text(r->object, AT_LAYOUT, ""); }
-static bool is_warp_tile(const TileRef *r) { return r->warp_scope || attr_int(r->object, AT_WARP_SCOPE, 0); }
 
 static bool select_mma(Tir *t, Op *op)
 {
 	TileRef d = tile_ref(op->args[0]), a = tile_ref(op->args[1]), b = tile_ref(op->args[2]);
-	if (is_warp_tile(&d)) {
+	if (d.warp_scope) {
 		if (a.space != TY_FRAG || b.space != TY_FRAG) {
 			diag_error(t->diags, op->loc, E_MMA_SHAPE, "a product of warp fragments takes both operands from warp fragments");
 			diag_help(t->diags, "copy the shared tile to a warp frag first");

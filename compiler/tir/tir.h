@@ -62,8 +62,6 @@ typedef struct Operand {
 } Operand;
 /* Takes the next from *text; false at the end. */
 bool next_operand(const char **text, Operand *out);
-/* What operand i is; false where there is none. */
-bool op_operand(Opcode op, int i, Operand *out);
 void op_arity(Opcode op, int *least, int *most); /* most INT_MAX: any number */
 
 /* ---- types ---- */
@@ -210,7 +208,8 @@ typedef struct TileRef {
 	int object_rank;
 	int64_t dims[TIR_MAX_RANK];  /* per object dimension: 0 whole, n slice, -1 index */
 	Value *start[TIR_MAX_RANK];  /* index or start; NULL where whole */
-	bool trans, warp_scope;
+	bool trans;
+	bool warp_scope;      /* a fragment of each warp, or a warp's rows of the team's */
 } TileRef;
 TileRef tile_ref(const Value *v);
 int first_slice(const TileRef *r);  /* the dimension that a limit is about; -1 without one */

@@ -233,12 +233,10 @@ static void check_view(Verifier *v, const Op *op)
 /* ---- scalars ---- */
 
 /* 8-bit floats are stored and converted; in TIR nothing is computed in them. */
-static bool stored_byte(DType d) { return dtype_is_float(d) && dtype_bits(d) == 8; }
-
 static void check_numeric(Verifier *v, const Op *op, bool ints, bool floats, bool bools)
 {
 	DType d = op->result->type.dtype;
-	if (!(dtype_is_int(d) ? ints : dtype_is_float(d) ? floats : bools) || stored_byte(d))
+	if (!(dtype_is_int(d) ? ints : dtype_is_float(d) ? floats : bools) || dtype_is_float8(d))
 		verify_bad(v, op, "not defined on %s", dtype_name(d));
 }
 
@@ -256,7 +254,7 @@ static void check_cmp(Verifier *v, const Op *op)
 	need_result(v, op, DT_BOOL);
 	if (!type_equal(op->args[0]->type, op->args[1]->type))
 		verify_bad(v, op, "the operands are not scalars of one type");
-	else if (stored_byte(op->args[0]->type.dtype))
+	else if (dtype_is_float8(op->args[0]->type.dtype))
 		verify_bad(v, op, "not defined on %s", dtype_name(op->args[0]->type.dtype));
 }
 
@@ -322,7 +320,7 @@ static void check_atomic(Verifier *v, const Op *op)
 	check_element(v, op, 1, op->args[0]->type.dtype);
 	if (op->args[1]->type.kind == TY_FRAG)
 		verify_bad(v, op, "on a fragment");
-	if (op->args[0]->type.dtype == DT_BOOL || stored_byte(op->args[0]->type.dtype))
+	if (op->args[0]->type.dtype == DT_BOOL || dtype_is_float8(op->args[0]->type.dtype))
 		verify_bad(v, op, "not defined on %s", dtype_name(op->args[0]->type.dtype));
 	if (op->result)
 		need_result(v, op, op->args[0]->type.dtype);
