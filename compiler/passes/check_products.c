@@ -43,16 +43,16 @@ static bool has_kind(const Product *k, bool wgmma) { return wgmma ? k->wgmma : k
 static const char *kinds_text(Checker *c, bool wgmma)
 {
 	const Machine *m = c->t->machine;
+	const Product *before = NULL;
 	const char *text = "";
-	for (int i = 0; i < m->nproducts; i++) {
-		const Product *k = &m->products[i], *next = i + 1 < m->nproducts && has_kind(k + 1, wgmma) ? k + 1 : NULL;
+	for (const Product *k = m->products; k < m->products + m->nproducts; k++) {
 		if (!has_kind(k, wgmma))
 			continue;
-		text = arena_printf(c->t->arena, "%s%s @ %s", text, dtype_name(k->a), dtype_name(k->b));
-		bool last = !next || next->d != k->d;
-		text = arena_printf(c->t->arena, "%s%s%s%s", text, last ? " into " : "", last ? dtype_name(k->d) : "", !next ? "" : last ? "; " : ", ");
+		const char *between = !before ? "" : before->d == k->d ? ", " : arena_printf(c->t->arena, " into %s; ", dtype_name(before->d));
+		text = arena_printf(c->t->arena, "%s%s%s @ %s", text, between, dtype_name(k->a), dtype_name(k->b));
+		before = k;
 	}
-	return text;
+	return before ? arena_printf(c->t->arena, "%s into %s", text, dtype_name(before->d)) : text;
 }
 
 static void check_types(Checker *c, const Op *op, const Shape *p, DiagCode code)
@@ -82,7 +82,7 @@ static void check_wgmma_operands(Checker *c, const Op *op, const Shape *p)
 		product_error(c, op, E_WGMMA_SHAPE, "the right operand `%s` is not in shared memory", object_name(p->b.object));
 	if (p->a.space == TY_FRAG && p->a.trans)
 		product_error(c, op, E_WGMMA_SHAPE, "the left operand `%s` is transposed but in registers", object_name(p->a.object));
-	if (p->a.space == TY_FRAG && !(k && k->a_in_registers))
+	if (p->a.space == TY_FRAG && k && !k->a_in_registers)
 		product_error(c, op, E_WGMMA_SHAPE, "the left operand `%s` in registers is %s, not of 16 bits", object_name(p->a.object), type);
 	if (k && !k->both_majors && p->b.space == TY_SHARED && !p->b.trans)
 		product_error(c, op, E_WGMMA_SHAPE, "%s needs the right operand stored [N][K] and `.T`", type);
