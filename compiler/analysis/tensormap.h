@@ -24,7 +24,7 @@ typedef struct TensorMap {
 	int outside;          /* of a limited map that is loaded through: the map for boxes with nothing inside; 0: none */
 } TensorMap;
 
-/* The distinct tensor maps of a kernel in order of first use; `map_of` gives the index an op uses. */
+/* The distinct tensor maps of a kernel in order of first use; `tensor_map_of` gives the index that an op uses. */
 typedef struct TensorMaps { int n; TensorMap *map; } TensorMaps;
 TensorMaps kernel_tensor_maps(Arena *a, const Op *kernel);
 int tensor_map_of(const TensorMaps *maps, const Op *tma_op);

@@ -43,6 +43,5 @@ bool options_parse(Arena *a, int argc, char **argv, Options *o, const char **err
 void options_help(FILE *out);
 void options_man(const char *version, FILE *out);
 bool options_completion(const char *shell, FILE *out); /* false: no shell that is known */
-/* "ptx", "module" ... */
 
 #endif

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-
 /* ---- dims ---- */
 
 static void place_dim(Elab *E, Op *op, const DimSlot *before, const DimSlot *after)

@@ -48,17 +48,6 @@ bool next_operand(const char **text, Operand *out)
 	return true;
 }
 
-bool op_operand(Opcode op, int i, Operand *out)
-{
-	const char *text = op_table[op].operands;
-	while (next_operand(&text, out)) {
-		if (i < out->most)
-			return true;
-		i -= out->most;
-	}
-	return false;
-}
-
 void op_arity(Opcode op, int *least, int *most)
 {
 	const char *text = op_table[op].operands;
