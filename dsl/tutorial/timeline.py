@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """timeline.py TRACE.npy OUT.svg [BLOCK ...] [--pieces a,b,c]: a picture of what stamp() recorded (LANGUAGE.md, section 14).
 
 TRACE is [blocks][warps][points][2]: the clock of the multiprocessor, and nanoseconds.  A line for each warp that stamped, a bar from each
