@@ -103,7 +103,7 @@ static bool lower(const Compilation *c, const Tir *t, LowerTarget target, LowerF
 		.llvm_seconds = &llvm, .codegen_seconds = &codegen };
 	bool ok = lower_module(c->arena, t, &lo, r);
 	if (c->o->time_passes) {
-		const char *name = target == LOWER_CPU ? "cpu" : "sm_90a";
+		const char *name = target == LOWER_CPU ? "cpu" : t->machine->name;
 		fprintf(stderr, "%-6s %-7s %9.3f ms\n%-6s %-7s %9.3f ms\n", "LLVM", name, 1e3 * llvm, "code", name, 1e3 * codegen);
 	}
 	return ok;
