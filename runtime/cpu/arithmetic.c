@@ -1,10 +1,10 @@
 /* arithmetic.c - operands for which an operation has no result of its own, only what the language says that it gives. */
 #include "runtime/cpu/cta.h"
-#include "runtime/cpu/operand.h"
 
 #include <math.h>
 #include <stdio.h>
 
+#include "runtime/src/dtype.h"
 #include "runtime/src/float16.h"
 
 static const uint32_t UNSET = 0x7fc0cafe; /* compiler/lower/objects.c has it, too */
@@ -54,7 +54,7 @@ void tilecpu_check_conversion(TileCpuThread *t, int32_t type, float x, uint32_t 
 
 uint32_t tilecpu_narrow8(TileCpuThread *t, uint32_t to, float lo, float hi)
 {
-	const Float8 *f = float8_of(to);
+	const Float8 *f = rt_float8((tilert_dtype)to);
 
 	(void)t;
 	return float8_from(f, lo) | (uint32_t)float8_from(f, hi) << 8;
@@ -63,7 +63,7 @@ uint32_t tilecpu_narrow8(TileCpuThread *t, uint32_t to, float lo, float hi)
 float tilecpu_widen8(TileCpuThread *t, uint32_t from, uint32_t bits)
 {
 	(void)t;
-	return float8_to(float8_of(from), (uint8_t)bits);
+	return float8_to(rt_float8((tilert_dtype)from), (uint8_t)bits);
 }
 
 void check_set(Thread *t, const char *what, const float *registers, uint32_t n, uint32_t line)

@@ -5,10 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runtime/abi/float8.h"
 #include "runtime/cpu/cpu_abi.h"
 #include "runtime/cpu/cta.h"
-#include "runtime/include/tilert/tilert.h"
+#include "runtime/src/dtype.h"
 #include "runtime/src/float16.h"
 
 enum { M = 64, MAX_N = 256, MAX_K = 32 };
@@ -22,11 +21,6 @@ static inline tilert_dtype type_of_a(uint32_t types)
 static inline tilert_dtype type_of_b(uint32_t types)
 {
 	return (tilert_dtype)(types >> 8);
-}
-
-static inline const Float8 *float8_of(uint32_t type)
-{
-	return type == TILERT_E4M3 ? &float8_e4m3 : &float8_e5m2;
 }
 
 static inline float widen16(tilert_dtype type, uint16_t bits)

@@ -77,7 +77,7 @@ static void widen_f16(const uint16_t *in, float *out)
 static void widen_bytes(tilert_dtype type, const uint8_t *in, float *out)
 {
 	for (int j = 0; j < 16; j++)
-		out[j] = type == TILERT_I8 ? (float)(int8_t)in[j] : type == TILERT_U8 ? (float)in[j] : float8_to(float8_of(type), in[j]);
+		out[j] = type == TILERT_I8 ? (float)(int8_t)in[j] : type == TILERT_U8 ? (float)in[j] : float8_to(rt_float8(type), in[j]);
 }
 
 static void widen_words(const uint8_t *in, float *out)

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/abi/float8.h"
 #include "runtime/src/bind.h"
 #include "runtime/src/dtype.h"
 #include "runtime/src/error.h"
@@ -262,6 +261,7 @@ tilert_status rt_bind_map(const Binding *b, size_t i, MapSpec *out)
 static tilert_status float_bits(const Binding *b, size_t i, uint64_t *out)
 {
 	const SymbolMeta *symbol = &b->k->symbols[i];
+	const Float8 *float8 = rt_float8(symbol->dtype);
 	double f = b->symbols[i]->f;
 	float x = !isfinite(f) || fabs(f) <= FLT_MAX ? (float)f : INFINITY;
 	bool overflow;
@@ -272,10 +272,9 @@ static tilert_status float_bits(const Binding *b, size_t i, uint64_t *out)
 	} else if (symbol->dtype == TILERT_BF16) {
 		*out = rt_to_bf16(x);
 		overflow = isinf(rt_from_bf16((uint16_t)*out));
-	} else if (symbol->dtype == TILERT_E4M3 || symbol->dtype == TILERT_E5M2) {
-		const Float8 *format = symbol->dtype == TILERT_E4M3 ? &float8_e4m3 : &float8_e5m2;
-		*out = float8_from(format, x);
-		overflow = fabsf(x) > float8_to(format, format->largest);
+	} else if (float8) {
+		*out = float8_from(float8, x);
+		overflow = fabsf(x) > float8_to(float8, float8->largest);
 	} else {
 		*out = rt_float_bits(x);
 		overflow = isinf(x);

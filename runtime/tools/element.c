@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "runtime/abi/float8.h"
+#include "runtime/src/dtype.h"
 #include "runtime/src/float16.h"
 
 static int64_t load_integer(const void *p, size_t bytes, bool is_signed)
@@ -46,16 +46,6 @@ static double load_bf16(const void *p)
 	return rt_from_bf16(h);
 }
 
-static bool is_float8(tilert_dtype t)
-{
-	return t == TILERT_E4M3 || t == TILERT_E5M2;
-}
-
-static const Float8 *float8_of(tilert_dtype t)
-{
-	return t == TILERT_E4M3 ? &float8_e4m3 : &float8_e5m2;
-}
-
 double element_get(tilert_dtype t, const void *data, size_t i)
 {
 	size_t bytes = tilert_dtype_size(t);
@@ -73,7 +63,7 @@ double element_get(tilert_dtype t, const void *data, size_t i)
 	case TILERT_I64: return load_integer_double(p, bytes, true);
 	case TILERT_BF16: return load_bf16(p);
 	case TILERT_E4M3:
-	case TILERT_E5M2: return float8_to(float8_of(t), *(const uint8_t *)p);
+	case TILERT_E5M2: return float8_to(rt_float8(t), *(const uint8_t *)p);
 	case TILERT_F16:
 	case TILERT_TF32:
 	case TILERT_F32: return load_float(p, bytes);
@@ -116,8 +106,8 @@ void element_set(tilert_dtype t, void *data, size_t i, double v)
 	if (element_is_integer(t)) {
 		integer = to_integer(t, v);
 		memcpy(p, &integer, bytes);
-	} else if (is_float8(t)) {
-		*(uint8_t *)p = float8_from(float8_of(t), single);
+	} else if (rt_float8(t)) {
+		*(uint8_t *)p = float8_from(rt_float8(t), single);
 	} else if (bytes == 2) {
 		memcpy(p, &half, bytes);
 	} else {
@@ -128,7 +118,7 @@ void element_set(tilert_dtype t, void *data, size_t i, double v)
 /* NumPy has no such type: its own files have f4. */
 static bool is_foreign(tilert_dtype t)
 {
-	return t == TILERT_BF16 || is_float8(t);
+	return t == TILERT_BF16 || rt_float8(t);
 }
 
 /* What NumPy makes of ml_dtypes' types - V2 is bfloat16, V1 float8_e4m3fn, f1 float8_e5m2 - or the bits of one. */

@@ -1,3 +1,4 @@
+/* usage.c - one table, three prints: help, roff, and what each shell reads. */
 #include "runtime/tools/usage.h"
 
 #include <string.h>
@@ -98,10 +99,8 @@ static void zsh(const Usage *u, FILE *out)
 		fprintf(out, "\t'*%s%s[", o->name, is_joined(o->name) ? "-" : "");
 		print_first_line(o->help, out);
 		fputc(']', out);
-		if (o->value) {
-			fputs(": :", out);
-			fputs("_files", out);
-		}
+		if (o->value)
+			fputs(": :_files", out);
 		fputs("' \\\n", out);
 	}
 	fputs("\t'*:file:_files -g \"", out);

@@ -16,7 +16,7 @@ HAZARDS = re.compile(r"\[(\d+) hazards?\]")
 
 def source_line(sources, kernel, file, line):
     """The line's text; of files of one name that in the folder of the kernel's family."""
-    found = sorted(sources.rglob(pathlib.Path(file).name), key=lambda p: (p.parent.name != kernel.split("_")[0], p.parent.name != "common"))
+    found = sorted(sources.rglob(pathlib.Path(file).name), key=lambda p: (p.parent.name != kernel.split("_")[0], p.parent.name != "stages"))
     lines = found[0].read_text().splitlines() if found else []
     return lines[line - 1].strip() if line <= len(lines) else ""
 

@@ -143,8 +143,6 @@ Ex element_leaf(Gen *g);
 /* ---- lanes.c: of threads that differ, where all of a warp come ---- */
 void lanes_vote(Gen *g);
 bool lanes_exchange(Gen *g);
-/* The name of t, or of a `param type` that is t. */
-const char *type_name(Gen *g, DType t, char text[NAME_SIZE * 2]);
 
 /* ---- whole kernels ---- */
 typedef void Kernel(Gen *g);

@@ -5,7 +5,8 @@
 
 #include "tests/random/gen/gen.h"
 
-const char *type_name(Gen *g, DType t, char text[NAME_SIZE * 2])
+/* The name of t, or of a `param type` that is t. */
+static const char *type_name(Gen *g, DType t, char text[NAME_SIZE * 2])
 {
 	if (!CHANCE(g, 12))
 		return dtype_name(t);

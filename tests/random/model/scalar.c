@@ -86,7 +86,6 @@ static void run_get(Env *e, const Op *op)
 static void run_combine(Env *e, const Op *op, bool all)
 {
 	Lanes x = lanes_of(e, op->args[1]), *var = object_of(e, op->args[0])->var;
-	Lanes r = lanes_new(e->outer, var->stride != 0);
 	bool total = all;
 	for (int n = 0; n < e->lanes; n++) {
 		Num one = x.v[n * x.stride];
@@ -94,11 +93,8 @@ static void run_combine(Env *e, const Op *op, bool all)
 			model_fail(e->m, op, "what is combined is undefined");
 		total = all ? total && one.i : total || one.i;
 	}
-	for (int n = 0; n < (var->stride ? e->outer->lanes : 1); n++) {
-		r.v[n] = var->v[n];
-		r.v[n].i = all ? r.v[n].i && total : r.v[n].i || total;
-	}
-	memcpy(var->v, r.v, sizeof(Num) * (size_t)(var->stride ? e->outer->lanes : 1));
+	for (int n = 0; n < (var->stride ? e->outer->lanes : 1); n++)
+		var->v[n].i = all ? var->v[n].i && total : var->v[n].i || total;
 }
 
 static void run_set(Env *e, const Op *op)
