@@ -1,7 +1,10 @@
 #include "example.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "tests/check/float16.h"
 
 void check(tilert_status s, const char *what)
 {
@@ -21,10 +24,20 @@ void *memory(size_t n, size_t size)
 	return p;
 }
 
-tilert_device *open_device(int cpu, tilert_device_info *info)
+uint16_t *normal_bf16(Random *r, int64_t n, float size)
+{
+	uint16_t *x = memory((size_t)n, sizeof *x);
+	for (int64_t i = 0; i < n; i++)
+		x[i] = bf16_from_float(size * random_normal(r));
+	return x;
+}
+
+tilert_device *open_device(const char *name, tilert_device_info *info)
 {
 	tilert_device *d;
-	if (cpu || tilert_device_open("cuda", &d) != TILERT_OK)
+	if (name)
+		check(tilert_device_open(name, &d), "open the device");
+	else if (tilert_device_open("cuda", &d) != TILERT_OK)
 		check(tilert_device_open("cpu", &d), "open the CPU device");
 	check(tilert_device_get_info(d, info), "describe the device");
 	return d;
@@ -58,6 +71,27 @@ void *downloaded(tilert_device *d, const tilert_arg *a)
 	return p;
 }
 
+Launch launched(tilert_device *d, const char *module, const char *kernel, const tilert_arg *args, size_t n)
+{
+	Launch l = { .device = d };
+	tilert_kernel *k;
+	check(tilert_module_open(d, module, &l.module), "open the module");
+	check(tilert_module_kernel(l.module, kernel, &k), "find the kernel");
+	check(tilert_prepare(k, args, n, &l.prepared), "prepare");
+	check(tilert_prepared_launch(l.prepared, NULL), "launch");
+	check(tilert_stream_sync(d, NULL), "run");
+	return l;
+}
+
+void finish(Launch *l, const tilert_arg *args, size_t n)
+{
+	tilert_prepared_destroy(l->prepared);
+	for (size_t i = 0; i < n; i++)
+		check(tilert_free(l->device, args[i].tensor.data), "free");
+	tilert_module_close(l->module);
+	tilert_device_close(l->device);
+}
+
 static int by_size(const void *a, const void *b)
 {
 	float x = *(const float *)a, y = *(const float *)b;
@@ -83,3 +117,11 @@ double milliseconds(tilert_device *d, tilert_prepared *const *launches, int n)
 	qsort(ms, ROUNDS, sizeof *ms, by_size);
 	return (double)ms[ROUNDS / 2] / LAUNCHES;
 }
+
+void compare(Error *e, double want, double got)
+{
+	e->difference += isfinite(got) ? (got - want) * (got - want) : INFINITY;
+	e->square += want * want;
+}
+
+double relative(const Error *e) { return sqrt(e->difference / e->square); }

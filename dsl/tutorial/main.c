@@ -3,7 +3,6 @@
  *     transpose MODULE [M N [DEVICE]] */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "examples/example.h"
 
@@ -19,15 +18,12 @@ static int64_t differences(const uint16_t *x, const uint16_t *y, int64_t M, int6
 int main(int argc, char **argv)
 {
 	tilert_device_info info;
-	tilert_module *module;
-	tilert_kernel *kernel;
-	tilert_prepared *launch;
 
 	if (argc != 2 && argc != 4 && argc != 5) {
 		fprintf(stderr, "usage: transpose MODULE [M N [DEVICE]]\n");
 		return 2;
 	}
-	tilert_device *device = open_device(argc > 4 && !strcmp(argv[4], "cpu"), &info);
+	tilert_device *device = open_device(argc > 4 ? argv[4] : NULL, &info);
 	int64_t M = argc > 2 ? atoll(argv[2]) : info.is_cuda ? 8192 : 520, N = argc > 2 ? atoll(argv[3]) : info.is_cuda ? 8192 : 200;
 	if (M < 8 || N < 8 || M % 8 || N % 8) {
 		fprintf(stderr, "M and N are multiples of 8\n");
@@ -37,26 +33,18 @@ int main(int argc, char **argv)
 	for (int64_t i = 0; i < M * N; i++)
 		x[i] = (uint16_t)(i * 40503 % 32609); /* no NaN */
 	tilert_arg args[] = { tensor(device, "x", TILERT_BF16, (int64_t[4]) { M, N }, x), tensor(device, "y", TILERT_BF16, (int64_t[4]) { N, M }, NULL) };
-	check(tilert_module_open(device, argv[1], &module), "open the module");
-	check(tilert_module_kernel(module, "transpose", &kernel), "find the kernel");
-	check(tilert_prepare(kernel, args, 2, &launch), "prepare");
-	check(tilert_prepared_launch(launch, NULL), "launch");
-	check(tilert_stream_sync(device, NULL), "run");
+	Launch launch = launched(device, argv[1], "transpose", args, 2);
 
 	uint16_t *y = downloaded(device, &args[1]);
 	int64_t wrong = differences(x, y, M, N);
 	printf("%s: %s, %lld x %lld: %lld wrong", info.name, argv[1], (long long)M, (long long)N, (long long)wrong);
 	if (!wrong && info.is_cuda) {
-		double ms = milliseconds(device, &launch, 1);
+		double ms = milliseconds(device, &launch.prepared, 1);
 		printf(", %.3f ms, %.0f GB/s", ms, 4e-6 * (double)(M * N) / ms);
 	}
 	putchar('\n');
 
-	tilert_prepared_destroy(launch);
-	for (int i = 0; i < 2; i++)
-		check(tilert_free(device, args[i].tensor.data), "free");
-	tilert_module_close(module);
-	tilert_device_close(device);
+	finish(&launch, args, 2);
 	free(x);
 	free(y);
 	return wrong != 0;

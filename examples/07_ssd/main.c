@@ -5,11 +5,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "examples/example.h"
 #include "tests/check/float16.h"
-#include "tests/check/random.h"
 
 enum { P = 64, N = 128 }; /* of ssd.tile */
 typedef struct Problem {
@@ -17,21 +15,6 @@ typedef struct Problem {
 	uint16_t *x, *b, *c;
 	float *dt, *a, *d, *initial;
 } Problem;
-typedef struct Error { double difference, square; } Error;
-
-static void compare(Error *e, double want, double got)
-{
-	e->difference += isfinite(got) ? (got - want) * (got - want) : INFINITY;
-	e->square += want * want;
-}
-
-static uint16_t *rows(Random *r, int64_t n, float size)
-{
-	uint16_t *x = memory((size_t)n, sizeof *x);
-	for (int64_t i = 0; i < n; i++)
-		x[i] = bf16_from_float(size * random_normal(r));
-	return x;
-}
 
 static float *reals(Random *r, int64_t n, double low, double high)
 {
@@ -46,9 +29,9 @@ static Problem problem(int64_t batch, int64_t tokens, int64_t heads, int64_t gro
 	Random r;
 	random_init(&r, 1);
 	Problem p = { .batch = batch, .tokens = tokens, .heads = heads, .groups = groups };
-	p.x = rows(&r, batch * tokens * heads * P, 1);
-	p.b = rows(&r, batch * tokens * groups * N, 0.3f);
-	p.c = rows(&r, batch * tokens * groups * N, 0.3f);
+	p.x = normal_bf16(&r, batch * tokens * heads * P, 1);
+	p.b = normal_bf16(&r, batch * tokens * groups * N, 0.3f);
+	p.c = normal_bf16(&r, batch * tokens * groups * N, 0.3f);
 	p.dt = reals(&r, batch * tokens * heads, 0.001, 0.3);
 	p.a = reals(&r, heads, -8, -0.5);
 	p.d = reals(&r, heads, -1, 1);
@@ -84,16 +67,13 @@ static void check_head(const Problem *p, int64_t z, int64_t h, const uint16_t *y
 int main(int argc, char **argv)
 {
 	tilert_device_info info;
-	tilert_module *module;
-	tilert_kernel *kernel;
-	tilert_prepared *launch;
 	Error ey = { 0, 0 }, es = { 0, 0 };
 
 	if (argc != 2 && argc != 6 && argc != 7) {
 		fprintf(stderr, "usage: ssd MODULE [BATCH TOKENS HEADS GROUPS [DEVICE]]\n");
 		return 2;
 	}
-	tilert_device *device = open_device(argc > 6 && !strcmp(argv[6], "cpu"), &info);
+	tilert_device *device = open_device(argc > 6 ? argv[6] : NULL, &info);
 	int64_t n[4] = { info.is_cuda ? 8 : 1, info.is_cuda ? 4096 : 200, info.is_cuda ? 80 : 4, 1 };
 	for (int i = 0; i < 4 && argc > 2; i++)
 		n[i] = atoll(argv[2 + i]);
@@ -110,32 +90,24 @@ int main(int argc, char **argv)
 		tensor(device, "y", TILERT_BF16, x, NULL), tensor(device, "final", TILERT_F32, s, NULL),
 	};
 	enum { ARGS = sizeof args / sizeof *args };
-	check(tilert_module_open(device, argv[1], &module), "open the module");
-	check(tilert_module_kernel(module, "ssd", &kernel), "find the kernel");
-	check(tilert_prepare(kernel, args, ARGS, &launch), "prepare");
-	check(tilert_prepared_launch(launch, NULL), "launch");
-	check(tilert_stream_sync(device, NULL), "run");
+	Launch launch = launched(device, argv[1], "ssd", args, ARGS);
 
 	uint16_t *y = downloaded(device, &args[ARGS - 2]);
 	float *final = downloaded(device, &args[ARGS - 1]);
 	for (int64_t i = 0; i < n[0] * n[2]; i += n[0] * n[2] / 16 + 1) /* of many heads some */
 		check_head(&p, i / n[2], i % n[2], y, final, &ey, &es);
-	double error_y = sqrt(ey.difference / ey.square), error_s = sqrt(es.difference / es.square);
+	double error_y = relative(&ey), error_s = relative(&es);
 	bool right = error_y < 0.005 && error_s < 0.005; /* states and weights are rounded to bf16 as operands */
 	printf("%s: %s, %lld x %lld tokens, %lld heads: relative error of y %.1e, of the state %.1e%s", info.name, argv[1], (long long)n[0],
 		(long long)n[1], (long long)n[2], error_y, error_s, right ? "" : " WRONG");
 	if (right && info.is_cuda) {
-		double ms = milliseconds(device, &launch, 1);
+		double ms = milliseconds(device, &launch.prepared, 1);
 		double bytes = (double)(n[0] * n[1]) * ((double)n[2] * (2 * P * 2 + 4) + (double)n[3] * 2 * N * 2);
 		printf(", %.3f ms, %.0f GB/s", ms, bytes / ms * 1e-6);
 	}
 	putchar('\n');
 
-	tilert_prepared_destroy(launch);
-	for (int i = 0; i < ARGS; i++)
-		check(tilert_free(device, args[i].tensor.data), "free");
-	tilert_module_close(module);
-	tilert_device_close(device);
+	finish(&launch, args, ARGS);
 	void *all[] = { p.x, p.b, p.c, p.dt, p.a, p.d, p.initial, y, final };
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		free(all[i]);

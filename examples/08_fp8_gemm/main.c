@@ -6,12 +6,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "examples/example.h"
 #include "runtime/abi/float8.h"
 #include "tests/check/float16.h"
-#include "tests/check/random.h"
 
 enum { BLOCK = 128 };
 
@@ -66,49 +64,39 @@ static double element(const Quantised *q, int64_t row, int64_t column)
 /* Relative RMS error of some 2,500 elements, corners included. */
 static double sampled_error(const Quantised *a, const Quantised *b, const uint16_t *c)
 {
-	double error = 0, square = 0;
+	Error e = { 0, 0 };
 	for (int64_t i = 0; i < 50; i++)
 		for (int64_t j = 0; j < 50; j++) {
 			int64_t m = i * (a->rows - 1) / 49, n = j * (b->rows - 1) / 49;
 			double sum = 0;
 			for (int64_t k = 0; k < a->columns; k++)
 				sum += element(a, m, k) * element(b, n, k);
-			double d = (double)bf16_to_float(c[m * b->rows + n]) - sum;
-			error += d * d;
-			square += sum * sum;
+			compare(&e, sum, (double)bf16_to_float(c[m * b->rows + n]));
 		}
-	return sqrt(error / square);
+	return relative(&e);
 }
 
 int main(int argc, char **argv)
 {
 	tilert_device_info info;
-	tilert_module *module;
-	tilert_kernel *kernel;
-	tilert_prepared *launch;
 
 	if (argc < 2 || (argc > 2 && argc < 5)) {
-		fprintf(stderr, "usage: fp8_gemm MODULE [M N K [cpu]]\n");
+		fprintf(stderr, "usage: fp8_gemm MODULE [M N K [DEVICE]]\n");
 		return 2;
 	}
-	tilert_device *device = open_device(argc > 5 && strcmp(argv[5], "cpu") == 0, &info);
+	tilert_device *device = open_device(argc > 5 ? argv[5] : NULL, &info);
 	int64_t side = info.is_cuda ? 8192 : 256;
 	int64_t M = argc > 2 ? atoll(argv[2]) : side, N = argc > 2 ? atoll(argv[3]) : side, K = argc > 2 ? atoll(argv[4]) : side;
 	if (M < 1 || N < 1 || K < 1) {
 		fprintf(stderr, "M, N and K are at least 1\n");
 		return 2;
 	}
-	check(tilert_module_open(device, argv[1], &module), "open the module");
-	check(tilert_module_kernel(module, "fp8_gemm", &kernel), "find the kernel");
-
 	Quantised a = quantise(M, K, 1, true, 1), b = quantise(N, K, BLOCK, false, 2);
 	tilert_arg args[] = {
 		tensor(device, "a", TILERT_E4M3, (int64_t[4]){ M, K }, a.x), tensor(device, "a_scale", TILERT_F32, (int64_t[4]){ blocks(K), M }, a.scale),
 		tensor(device, "b", TILERT_E4M3, (int64_t[4]){ N, K }, b.x), tensor(device, "b_scale", TILERT_F32, (int64_t[4]){ blocks(N), blocks(K) }, b.scale),
 		tensor(device, "c", TILERT_BF16, (int64_t[4]){ M, N }, NULL) };
-	check(tilert_prepare(kernel, args, 5, &launch), "prepare");
-	check(tilert_prepared_launch(launch, NULL), "launch");
-	check(tilert_stream_sync(device, NULL), "run");
+	Launch launch = launched(device, argv[1], "fp8_gemm", args, 5);
 	uint16_t *c = downloaded(device, &args[4]);
 
 	double error = sampled_error(&a, &b, c);
@@ -116,16 +104,12 @@ int main(int argc, char **argv)
 	printf("%s: %s, M %lld N %lld K %lld: relative error %.1e %s", info.name, argv[1], (long long)M, (long long)N, (long long)K, error,
 		right ? "" : "WRONG");
 	if (right && info.is_cuda) {
-		double ms = milliseconds(device, &launch, 1);
+		double ms = milliseconds(device, &launch.prepared, 1);
 		printf("%.3f ms, %.0f TFLOP/s", ms, 2e-9 * (double)M * (double)N * (double)K / ms);
 	}
 	putchar('\n');
 
-	tilert_prepared_destroy(launch);
-	for (int i = 0; i < 5; i++)
-		check(tilert_free(device, args[i].tensor.data), "free");
-	tilert_module_close(module);
-	tilert_device_close(device);
+	finish(&launch, args, 5);
 	free(a.x);
 	free(a.scale);
 	free(b.x);
