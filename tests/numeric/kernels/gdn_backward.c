@@ -2,180 +2,48 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "tests/check/accuracy.h"
-#include "tests/check/delta.h"
 #include "tests/check/random.h"
-#include "tests/numeric/kernels/gdn_pool.h"
+#include "tests/numeric/kernels/backward.h"
 #include "tests/numeric/kernels/gdn_run.h"
 
 enum { RAW = TILEKERN_RAW_GATE, NORM = TILEKERN_L2NORM, SIGMOID = TILEKERN_SIGMOID_BETA, TWICE = TILEKERN_SIGMOID_BETA | TILEKERN_TWICE_BETA };
 
-/* Gradients by token, then the others. */
-enum { DQ, DK, DV, DG, DBETA, TOKENS, DH0 = TOKENS, DA, DBIAS, ALL };
-static const char *const names[ALL] = { "dq", "dk", "dv", "dg", "dbeta", "dinitial_state", "da_log", "ddt_bias" };
-
 /* A forward with what its backward needs. */
-typedef struct Backward {
+typedef struct GdnBackward {
+	Backward all;
 	GdnRun *r;
 	tilekern_gdn_backward_params p;
-	GdnTensor dout, token[TOKENS];
-	float *out;                /* what dout has */
-	Buffer dht, other[ALL], workspace;
-	double *dstate;            /* [sequences][heads][K][V] */
-} Backward;
+	Delta inputs;              /* of the reference, once it was asked for */
+} GdnBackward;
 
-/* ---- making ---- */
+static GdnBackward *own(const Backward *b) { return (GdnBackward *)b; }
 
-static int64_t elements(const Backward *b, int which)
+static void workspace_bytes(Backward *b) { GDN_OK(tilekern_gdn_backward_workspace_bytes(own(b)->r->gdn, &own(b)->p, b->field.workspace_bytes)); }
+static void call(Backward *b) { GDN_OK(tilekern_gdn_backward(own(b)->r->gdn, &own(b)->p, NULL)); }
+
+static void call_prepared(Backward *b)
 {
-	const GdnTensor *t = &b->token[which < TOKENS ? which : 0];
-	if (which < TOKENS)
-		return t->batch * t->tokens * t->heads * t->width;
-	return which == DH0 ? b->r->sequences * gdn_run_state(b->r) : b->r->row.in.value_heads;
-}
-
-/* Where element i of [sequences][heads][K][V] is. */
-static int64_t state_index(const Backward *b, int64_t i)
-{
-	int64_t n = gdn_run_state(b->r);
-	return i / n * n + gdn_pool_inner(&b->r->row, i % n);
-}
-
-static void make_dht(Backward *b, Random *random, float size)
-{
-	int64_t n = elements(b, DH0);
-	float *laid = memory((size_t)n * sizeof *laid);
-	b->dstate = memory((size_t)n * sizeof *b->dstate);
-	for (int64_t i = 0; i < n; i++)
-		b->dstate[i] = (double)(laid[state_index(b, i)] = size * random_normal(random));
-	b->dht = buffer_of(laid, (size_t)n * sizeof *laid);
-	free(laid);
-}
-
-static tilert_ptr *field(tilekern_gdn_backward_params *p, int which)
-{
-	tilert_ptr *const fields[ALL] = { &p->dq, &p->dk, &p->dv, &p->dg, &p->dbeta, &p->dinitial_state, &p->da_log, &p->ddt_bias };
-	return fields[which];
-}
-
-static bool has(const Backward *b, int which)
-{
-	return which < TOKENS || (which == DH0 ? b->r->p.initial_state != 0 : (b->r->row.options & RAW) != 0);
-}
-
-static void fill_params(Backward *b)
-{
-	tilekern_gdn_backward_params *p = &b->p;
-	p->forward = &b->r->p;
-	p->dout = gdn_run_address(&b->dout);
-	p->dfinal_state = b->dht.p;
-	for (int i = 0; i < ALL; i++)
-		*field(p, i) = !has(b, i) ? 0 : i < TOKENS ? gdn_run_address(&b->token[i]) : b->other[i].p;
-	if (!b->r->row.strided)
-		return;
-	p->dout_strides = b->dout.strides;
-	p->dq_strides = b->token[DQ].strides;
-	p->dk_strides = b->token[DK].strides;
-	p->dv_strides = b->token[DV].strides;
-	p->dg_strides = b->token[DG].strides;
-	p->dbeta_strides = b->token[DBETA].strides;
-}
-
-static void make_workspace(Backward *b)
-{
-	buffer_free(b->workspace);
-	GDN_OK(tilekern_gdn_backward_workspace_bytes(b->r->gdn, &b->p, &b->p.workspace_bytes));
-	b->workspace = buffer_poisoned(b->p.workspace_bytes);
-	b->p.workspace = b->workspace.p;
-}
-
-static void make_dout(Backward *b, Random *random, float size)
-{
-	const int64_t n = gdn_run_outputs(b->r);
-	b->dout = gdn_run_tensor(b->r, b->r->row.in.value_heads, b->r->row.in.value_dim, true, b->r->q.dtype);
-	b->out = memory((size_t)n * sizeof *b->out + 1);
-	for (int64_t i = 0; i < n; i++)
-		b->out[i] = size * random_normal(random);
-	gdn_run_upload(b->r, &b->dout, b->out);
-}
-
-static Backward make(const GdnRow *row, float size)
-{
-	GdnRun *r = gdn_run_make(row);
-	Backward b = { .r = r };
-	const GdnTensor *as[TOKENS] = { &r->q, &r->k, &r->v, &r->g, &r->beta };
-	Random random;
-	tilekern_gdn_backward_params_init(&b.p);
-	random_init(&random, row->in.seed + 1000);
-	for (int i = 0; i < TOKENS; i++)
-		b.token[i] = gdn_run_tensor(r, as[i]->heads, as[i]->width, i < DG, as[i]->dtype);
-	make_dout(&b, &random, size);
-	for (int i = TOKENS; i < ALL; i++)
-		b.other[i] = buffer_poisoned((size_t)elements(&b, i) * sizeof(float));
-	if (row->states == GDN_FINAL || row->states == GDN_BOTH)
-		make_dht(&b, &random, size);
-	if (row->save)
-		gdn_run_forward(r);
-	fill_params(&b);
-	make_workspace(&b);
-	return b;
-}
-
-static void release(Backward *b)
-{
-	for (int i = 0; i < TOKENS; i++)
-		buffer_free(b->token[i].buffer);
-	for (int i = TOKENS; i < ALL; i++)
-		buffer_free(b->other[i]);
-	buffer_free(b->dout.buffer);
-	buffer_free(b->dht);
-	buffer_free(b->workspace);
-	free(b->out);
-	free(b->dstate);
-	gdn_run_free(b->r);
-}
-
-static void run(Backward *b)
-{
-	GDN_OK(tilekern_gdn_backward(b->r->gdn, &b->p, NULL));
+	tilekern_gdn_call *c;
+	GDN_OK(tilekern_gdn_backward_prepare(own(b)->r->gdn, &own(b)->p, &c));
+	GDN_OK(tilekern_gdn_launch(c, NULL));
 	OK(tilert_stream_sync(numeric_device(), NULL));
-	free(buffer_take(b->workspace)); /* looks at the guard */
-}
-
-/* In the order of the reference. */
-static float *take(const Backward *b, int which)
-{
-	if (which < TOKENS)
-		return gdn_run_read(b->r, &b->token[which], names[which]);
-	float *laid = buffer_take(b->other[which]), *out = memory((size_t)elements(b, which) * sizeof *out + 1);
-	for (int64_t i = 0; i < elements(b, which); i++)
-		out[i] = laid[which == DH0 ? state_index(b, i) : i];
-	free(laid);
-	return out;
+	tilekern_gdn_call_destroy(c);
 }
 
 /* ---- the reference ---- */
 
 static double *as_doubles(const float *x, int64_t n)
 {
-	double *out = x ? memory((size_t)n * sizeof *out + 1) : NULL;
+	double *out = x ? memory((size_t)n * sizeof *out) : NULL;
 	for (int64_t i = 0; i < n && x; i++)
 		out[i] = (double)x[i];
 	return out;
 }
 
-static void free_inputs(const Delta *d)
+static Delta reference(Backward *b)
 {
-	const double *const all[] = { d->q, d->k, d->v, d->g, d->beta, d->a_log, d->dt_bias, d->initial, d->dout };
-	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-		free((void *)all[i]);
-}
-
-static Delta reference(const Backward *b)
-{
-	const GdnReference f = gdn_run_reference(b->r);
+	const GdnReference f = gdn_run_reference(own(b)->r);
 	const int64_t rows = f.batch * f.tokens, keys = rows * f.qk_heads * f.key_dim, values = rows * f.value_heads * f.value_dim;
 	Delta d = { .batch = f.batch, .tokens = f.tokens, .qk_heads = f.qk_heads, .value_heads = f.value_heads, .key_dim = f.key_dim,
 		.value_dim = f.value_dim, .gate_dim = 1, .sequences = f.sequences, .offsets = f.offsets, .scale = f.scale, .l2norm = f.l2norm,
@@ -187,242 +55,77 @@ static Delta reference(const Backward *b)
 	d.beta = as_doubles(f.beta, rows * f.value_heads);
 	d.a_log = as_doubles(f.raw_gate ? f.a_log : NULL, f.value_heads);
 	d.dt_bias = as_doubles(f.raw_gate ? f.dt_bias : NULL, f.value_heads);
-	d.initial = as_doubles(f.initial, elements(b, DH0));
-	d.dout = as_doubles(b->out, values);
-	d.dstate = b->dstate;
+	d.initial = as_doubles(f.initial, backward_elements(b, DH0));
+	own(b)->inputs = d;
 	return d;
 }
 
-/* ---- comparing ---- */
-
-static Accuracy measure(const Backward *b, int which, const double *want, const float *got)
-{
-	const int64_t heads = b->r->row.in.value_heads;
-	if (which < TOKENS)
-		return accuracy_of_packed(want, got, (AccuracyShape){ b->r->sequences, 0, b->token[which].heads, b->token[which].width, GDN_CHUNK }, b->r->offsets);
-	int64_t rows = which == DH0 ? b->r->sequences * heads : 1;
-	return accuracy_of_floats(want, got, (AccuracyShape){ rows, 1, 1, elements(b, which) / rows, 1 });
-}
-
-/* da_log and ddt_bias are sums of what may cancel: their error is a part of the root of the sum of the terms' squares; dx: the raw gate's gradient. */
-static double error_of_sums(const Backward *b, int which, const double *want, const float *got, const double *dx)
-{
-	const GdnReference f = gdn_run_reference(b->r);
-	const int64_t heads = f.value_heads, n = b->r->offsets[b->r->sequences] * heads;
-	double error = 0, terms = 0;
-	for (int64_t i = 0; i < n; i++) {
-		const double z = (double)f.g[i] + (f.dt_bias ? (double)f.dt_bias[i % heads] : 0), term = dx[i] * (which == DA ? log1p(exp(z)) * (1 + exp(-z)) : 1);
-		terms += term * term;
-	}
-	for (int64_t i = 0; i < heads; i++)
-		error += isfinite(got[i]) ? ((double)got[i] - want[i]) * ((double)got[i] - want[i]) : INFINITY;
-	return sqrt(error / terms);
-}
-
-static void expect_sums(const Backward *b, int which, const double *want, const double *dx)
-{
-	const double allowed = fmax(.02, b->r->row.overall);
-	float *got = take(b, which);
-	const double error = error_of_sums(b, which, want, got, dx);
-	if (getenv("TILE_TEST_VERBOSE"))
-		print_message("    %-14s %.2e of its terms\n", names[which], error);
-	if (!(error < allowed))
-		fail_msg("%s: %.2e of its terms; allowed is %g", names[which], error, allowed);
-	free(got);
-}
-
 /* FLA's contract (maths.md 4): .008, .02 for the gradients of gates and beta, three times that in a chunk. */
-static void expect_accurate(const Backward *b, int which, const double *want)
+static void allowed(const Backward *b, int which, double *overall, double *chunk)
 {
-	const GdnRow *row = &b->r->row;
-	const bool small = which == DG || which == DBETA;
-	const double allowed = small ? fmax(.02, row->overall) : row->overall != 0 ? row->overall : .008, chunk = row->chunk != 0 ? row->chunk : 3 * allowed;
-	float *got = take(b, which);
-	Accuracy a = measure(b, which, want, got);
-	char text[256];
-	accuracy_text(&a, text, sizeof text);
-	if (getenv("TILE_TEST_VERBOSE"))
-		print_message("    %-14s %s\n", names[which], text);
-	if (a.not_finite || !(a.rms_ratio < allowed) || !(a.worst_ratio < chunk))
-		fail_msg("%s: %s; allowed are %g and %g", names[which], text, allowed, chunk);
-	free(got);
+	const GdnRow *row = &own(b)->r->row;
+	const bool small = which == DG || which == DBETA || which >= DA;
+	*overall = small ? fmax(.02, row->overall) : row->overall != 0 ? row->overall : .008;
+	*chunk = row->chunk != 0 ? row->chunk : 3 * *overall;
 }
 
-static void check_gradients(Backward *b)
+/* ---- making ---- */
+
+static void release(Backward *b)
 {
-	Delta ref = reference(b);
-	double *want[ALL];
-	for (int i = 0; i < ALL; i++)
-		want[i] = memory((size_t)elements(b, i) * sizeof *want[i] + 1);
-	assert_true(delta_run(&ref, &(DeltaResult){ .q = want[DQ], .k = want[DK], .v = want[DV], .g = want[DG], .beta = want[DBETA],
-		.initial = want[DH0], .a_log = want[DA], .dt_bias = want[DBIAS] }));
-	run(b);
-	for (int i = 0; i < ALL; i++) {
-		if (has(b, i) && i < DA)
-			expect_accurate(b, i, want[i]);
-		else if (has(b, i))
-			expect_sums(b, i, want[i], want[DG]);
-	}
-	for (int i = 0; i < ALL; i++)
-		free(want[i]);
-	free_inputs(&ref);
-	release(b);
+	const Delta *d = &own(b)->inputs;
+	const double *const all[] = { d->q, d->k, d->v, d->g, d->beta, d->a_log, d->dt_bias, d->initial };
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		free((void *)all[i]);
+	gdn_run_free(own(b)->r);
+	free(b);
 }
 
-static void run_gradients(const void *row)
+static const BackwardOperator gdn = { workspace_bytes, call, call_prepared, reference, allowed, release, 0 };
+
+static GdnBackward *make_sized(const GdnRow *row, float size)
 {
-	Backward b = make(row, 1);
-	check_gradients(&b);
+	GdnBackward *b = memory(sizeof *b);
+	GdnRun *r = gdn_run_make(row);
+	*b = (GdnBackward){ .r = r, .all = { .op = &gdn, .field = BACKWARD_FIELDS(&r->p, &b->p), .input = { &r->q, &r->k, &r->v, &r->g, &r->beta },
+		.sequences = r->sequences, .offsets = r->offsets, .key_dim = r->row.in.key_dim, .value_dim = r->row.in.value_dim, .options = row->options,
+		.processors = row->processors, .v_first = row->state_v_first, .strided = row->strided } };
+	tilekern_gdn_backward_params_init(&b->p);
+	b->p.forward = &r->p;
+	if (row->save)
+		gdn_run_forward(r);
+	backward_make(&b->all, row->in.seed, size, row->states == GDN_FINAL || row->states == GDN_BOTH);
+	return b;
 }
 
-static void run_tiny(const void *row)
-{
-	Backward b = make(row, 1e-6F);
-	check_gradients(&b);
-}
+static GdnBackward *make(const GdnRow *row) { return make_sized(row, 1); }
 
-static void run_large(const void *row)
-{
-	Backward b = make(row, 1e3F);
-	check_gradients(&b);
-}
+/* ---- kinds of tests ---- */
+
+static void run_gradients(const void *row) { backward_check(&make(row)->all); }
+static void run_tiny(const void *row) { backward_check(&make_sized(row, 1e-6F)->all); }
+static void run_large(const void *row) { backward_check(&make_sized(row, 1e3F)->all); }
+static void run_same_bits(const void *row) { backward_same_bits(&make(row)->all); }
+static void run_alone(const void *row) { backward_alone(&make(row)->all); }
+static void run_nothing(const void *row) { backward_nothing(&make(row)->all); }
 
 /* beta of 0, and so small that its square is nothing, in every third token. */
 static void run_small_beta(const void *row)
 {
-	Backward b = make(row, 1);
-	GdnRun *r = b.r;
-	for (int64_t i = 0; i < elements(&b, DBETA); i += 3)
+	GdnBackward *b = make(row);
+	GdnRun *r = b->r;
+	for (int64_t i = 0; i < tokens_elements(&r->beta); i += 3)
 		r->in.beta[i] = i % 2 == 0 ? 0 : 1e-7F;
 	gdn_run_upload(r, &r->beta, r->in.beta);
-	r->p.beta = gdn_run_address(&r->beta);
+	r->p.beta = tokens_address(&r->beta);
 	if (r->row.save)
 		gdn_run_forward(r);
-	check_gradients(&b);
-}
-
-/* ---- bits ---- */
-
-static void take_all(const Backward *b, float *out[ALL])
-{
-	for (int i = 0; i < ALL; i++)
-		out[i] = has(b, i) ? take(b, i) : NULL;
-}
-
-static void expect_gradient(const Backward *b, int which, const float *want)
-{
-	float *got = take(b, which);
-	for (int64_t i = 0; i < elements(b, which); i++) {
-		if (memcmp(got + i, want + i, sizeof *got) != 0)
-			fail_msg("%s: element %lld is %.9g, it was %.9g", names[which], (long long)i, (double)got[i], (double)want[i]);
-	}
-	free(got);
-}
-
-static void poison(const Backward *b)
-{
-	for (int i = 0; i < ALL; i++)
-		buffer_poison(i < TOKENS ? b->token[i].buffer : b->other[i]);
-	buffer_poison(b->workspace);
-}
-
-static void run_prepared(Backward *b)
-{
-	tilekern_gdn_call *call;
-	GDN_OK(tilekern_gdn_backward_prepare(b->r->gdn, &b->p, &call));
-	GDN_OK(tilekern_gdn_launch(call, NULL));
-	OK(tilert_stream_sync(numeric_device(), NULL));
-	tilekern_gdn_call_destroy(call);
-}
-
-/* Another schedule and the two-step interface give the same bits; so does each gradient wanted alone. */
-static void run_same_bits(const void *row)
-{
-	Backward b = make(row, 1);
-	const tilekern_gdn_backward_params all = b.p;
-	float *want[ALL];
-	run(&b);
-	take_all(&b, want);
-	poison(&b);
-	if (numeric_on_cpu())
-		OK(tilert_cpu_configure(numeric_device(), 12345, b.r->row.processors));
-	run_prepared(&b);
-	for (int i = 0; i < ALL; i++) {
-		if (has(&b, i))
-			expect_gradient(&b, i, want[i]);
-	}
-	for (int only = 0; only < ALL; only++) {
-		if (!has(&b, only))
-			continue;
-		poison(&b);
-		b.p = all;
-		for (int i = 0; i < ALL; i++)
-			*field(&b.p, i) = i == only ? *field(&b.p, i) : 0;
-		make_workspace(&b);
-		run(&b);
-		expect_gradient(&b, only, want[only]);
-	}
-	for (int i = 0; i < ALL; i++)
-		free(want[i]);
-	release(&b);
-}
-
-/* ---- alone ---- */
-
-static tilert_ptr rows_of(const GdnTensor *t, tilert_ptr p, int64_t token) { return p + (tilert_ptr)((size_t)(token * t->strides.token) * tilert_dtype_size(t->dtype)); }
-
-/* Sequence n as a call of its own, with the buffers of all. */
-static void run_sequence(const Backward *b, int64_t n)
-{
-	const GdnRun *r = b->r;
-	const int64_t at = r->offsets[n], state = n * gdn_run_state(r) * (int64_t)sizeof(float);
-	tilekern_gdn_params f = r->p;
-	tilekern_gdn_backward_params p = b->p;
-	const struct { tilert_ptr *p; const GdnTensor *t; } rows[] = {
-		{ &f.q, &r->q }, { &f.k, &r->k }, { &f.v, &r->v }, { &f.g, &r->g }, { &f.beta, &r->beta }, { &p.dout, &b->dout }, { &p.dq, &b->token[DQ] },
-		{ &p.dk, &b->token[DK] }, { &p.dv, &b->token[DV] }, { &p.dg, &b->token[DG] }, { &p.dbeta, &b->token[DBETA] },
-	};
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		*rows[i].p = rows_of(rows[i].t, *rows[i].p, at);
-	f.batch = 1;
-	f.tokens = r->offsets[n + 1] - at;
-	f.sequences = 0;
-	f.cu_seqlens = 0;
-	f.initial_state += (tilert_ptr)state;
-	p.dfinal_state += (tilert_ptr)state;
-	p.dinitial_state += (tilert_ptr)state;
-	p.forward = &f;
-	GDN_OK(tilekern_gdn_backward(r->gdn, &p, NULL));
-	OK(tilert_stream_sync(numeric_device(), NULL));
-}
-
-/* Each sequence alone gives the bits that it gives beside others. */
-static void run_alone(const void *row)
-{
-	Backward b = make(row, 1);
-	float *want[ALL], *got[ALL];
-	run(&b);
-	take_all(&b, want);
-	for (int64_t n = 0; n < b.r->sequences; n++) {
-		poison(&b);
-		run_sequence(&b, n);
-		take_all(&b, got);
-		for (int i = 0; i <= DH0; i++) {
-			const int64_t width = i == DH0 ? gdn_run_state(b.r) : b.token[i].heads * b.token[i].width, first = i == DH0 ? n : b.r->offsets[n];
-			const int64_t count = i == DH0 ? 1 : b.r->offsets[n + 1] - first;
-			if (memcmp(got[i] + first * width, want[i] + first * width, (size_t)(count * width) * sizeof **got) != 0)
-				fail_msg("%s of sequence %lld has other bits alone", names[i], (long long)n);
-			free(got[i]);
-		}
-	}
-	for (int i = 0; i <= DH0; i++)
-		free(want[i]);
-	release(&b);
+	backward_check(&b->all);
 }
 
 /* ---- refusals ---- */
 
-static void expect_refused(const Backward *b, const tilekern_gdn_backward_params *p, const char *const *words)
+static void expect_refused(const GdnBackward *b, const tilekern_gdn_backward_params *p, const char *const *words)
 {
 	tilekern_gdn_call *untouched = (tilekern_gdn_call *)b->r, *call = untouched;
 	assert_int_equal(tilekern_gdn_backward_prepare(b->r->gdn, p, &call), TILERT_EINVAL);
@@ -432,10 +135,10 @@ static void expect_refused(const Backward *b, const tilekern_gdn_backward_params
 
 static void run_refusals(const void *row)
 {
-	Backward b = make(row, 1);
+	GdnBackward *b = make(row);
 	tilekern_gdn_backward_params p;
 	tilekern_gdn_params f;
-#define REFUSED(change, ...) (p = b.p, f = b.r->p, p.forward = &f, (void)(change), expect_refused(&b, &p, (const char *[]){ __VA_ARGS__, NULL }))
+#define REFUSED(change, ...) (p = b->p, f = b->r->p, p.forward = &f, (void)(change), expect_refused(b, &p, (const char *[]){ __VA_ARGS__, NULL }))
 	REFUSED(p.size = 8, "tilekern_gdn_backward_prepare: ", "size", "8");
 	REFUSED(p.forward = NULL, "forward is NULL");
 	REFUSED(f.size = 8, "size", "8");
@@ -452,7 +155,7 @@ static void run_refusals(const void *row)
 	REFUSED(p.dq += 8, "dq is at", "16");
 	REFUSED(p.dinitial_state += 4, "dinitial_state is at", "16");
 	REFUSED(p.dg += 1, "dg is at", "4");
-	REFUSED((p.dk_strides = b.token[DK].strides, p.dk_strides.token += 4), "dk_strides.token", "multiple of 8");
+	REFUSED((p.dk_strides = b->all.token[DK].strides, p.dk_strides.token += 4), "dk_strides.token", "multiple of 8");
 	REFUSED(p.dq = f.q, "q (", "dq (", "overlap");
 	REFUSED(p.dv = p.dout + 256, "dout (", "dv (", "overlap");
 	REFUSED(p.dbeta = p.workspace, "workspace", "dbeta", "overlap");
@@ -461,20 +164,7 @@ static void run_refusals(const void *row)
 	REFUSED(p.workspace += 16, "workspace is at", "256");
 	REFUSED(p.workspace = 0, "workspace is 0");
 #undef REFUSED
-	release(&b);
-}
-
-/* ---- no tokens ---- */
-
-static void run_nothing(const void *row)
-{
-	Backward b = make(row, 1);
-	run(&b);
-	float *got = take(&b, DH0);
-	for (int64_t i = 0; i < elements(&b, DH0); i++)
-		assert_true((double)got[i] == b.dstate[i]);
-	free(got);
-	release(&b);
+	backward_release(&b->all);
 }
 
 /* ---- random calls ---- */

@@ -42,10 +42,10 @@ static void run_repeatable(const void *row)
 static tilekern_gdn_params alone(const GdnRun *r, int64_t n)
 {
 	tilekern_gdn_params p = r->p;
-	const GdnTensor *tensors[] = { &r->q, &r->k, &r->v, &r->o, &r->g, &r->beta };
+	const TokenTensor *tensors[] = { &r->q, &r->k, &r->v, &r->o, &r->g, &r->beta };
 	tilert_ptr *pointers[] = { &p.q, &p.k, &p.v, &p.o, &p.g, &p.beta };
 	for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
-		const GdnTensor *t = tensors[i];
+		const TokenTensor *t = tensors[i];
 		int64_t at = r->row.lengths ? r->offsets[n] * t->strides.token : n * t->strides.batch;
 		*pointers[i] += (tilert_ptr)((size_t)at * tilert_dtype_size(t->dtype));
 	}
@@ -106,7 +106,7 @@ static void run_continued(const void *row)
 	rest.final_state += r->ht.p - first.p;
 	if (r->row.lengths)
 		fail_msg("not for packed sequences");
-	const GdnTensor *tensors[] = { &r->q, &r->k, &r->v, &r->o, &r->g, &r->beta };
+	const TokenTensor *tensors[] = { &r->q, &r->k, &r->v, &r->o, &r->g, &r->beta };
 	tilert_ptr *pointers[] = { &rest.q, &rest.k, &rest.v, &rest.o, &rest.g, &rest.beta };
 	for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++)
 		*pointers[i] += (tilert_ptr)((size_t)(half * tensors[i]->strides.token) * tilert_dtype_size(tensors[i]->dtype));
@@ -118,7 +118,7 @@ static void run_continued(const void *row)
 }
 
 /* The tensor of these parameters with its `n` parts `apart` elements from one another: the same bits.  The gaps are never touched. */
-typedef struct Moved { const GdnTensor *tensor; size_t p, strides; } Moved;
+typedef struct Moved { const TokenTensor *tensor; size_t p, strides; } Moved;
 #define MOVED(field) { &r->field, offsetof(tilekern_gdn_params, field), offsetof(tilekern_gdn_params, field##_strides) }
 
 static void copy_parts(tilert_ptr to, size_t to_step, tilert_ptr from, size_t from_step, size_t bytes, int64_t n)
@@ -162,7 +162,7 @@ static void run_far(const void *row)
 	void *want = buffer_take(r->o.buffer);
 	const Moved all[] = { MOVED(q), MOVED(k), MOVED(v), MOVED(o) };
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-		const GdnTensor *t = all[i].tensor;
+		const TokenTensor *t = all[i].tensor;
 		run_moved(r, all[i], r->row.in.tokens, t->heads * t->width, APART, (tilekern_strides){ 0, APART, t->width }, want);
 	}
 	free(want);

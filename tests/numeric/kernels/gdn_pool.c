@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/check/float16.h"
 
 enum { NONE = -1, UNIT = 64 };
 
@@ -12,31 +11,12 @@ int64_t gdn_run_state(const GdnRun *r) { return r->row.in.value_heads * r->row.i
 
 static tilert_dtype state_type(const GdnRow *row) { return row->state_bf16 ? TILERT_BF16 : row->state_f16 ? TILERT_F16 : TILERT_F32; }
 
-static float as_float(tilert_dtype type, const void *data, int64_t i)
-{
-	switch (type) {
-	case TILERT_BF16: return bf16_to_float(((const uint16_t *)data)[i]);
-	case TILERT_F16: return fp16_to_float(((const uint16_t *)data)[i]);
-	default: return ((const float *)data)[i];
-	}
-}
-
-static void put_float(tilert_dtype type, void *data, int64_t i, float x)
-{
-	switch (type) {
-	case TILERT_BF16: ((uint16_t *)data)[i] = bf16_from_float(x); break;
-	case TILERT_F16: ((uint16_t *)data)[i] = fp16_from_float(x); break;
-	default: ((float *)data)[i] = x;
-	}
-}
-
 /* Strided calls have states 16 bytes into their buffers: no kernel may count on more. */
 static int64_t shift(const GdnRow *row, tilert_dtype type) { return row->strided ? 16 / (int64_t)tilert_dtype_size(type) : 0; }
 
 int64_t gdn_pool_inner(const GdnRow *row, int64_t i)
 {
-	int64_t K = row->in.key_dim, V = row->in.value_dim, d = i / V % K, j = i % V;
-	return row->state_v_first ? i / (K * V) * (K * V) + j * K + d : i;
+	return states_place(row->state_v_first, row->in.key_dim, row->in.value_dim, i);
 }
 
 /* ---- which slots ---- */
@@ -141,7 +121,7 @@ static Buffer upload_states(const GdnRun *r)
 	memset(laid, 0xff, bytes);
 	for (int64_t n = 0; n < r->sequences && r->in.initial; n++) {
 		for (int64_t i = 0; i < state && r->from[n] >= 0; i++)
-			put_float(type, laid, shift(&r->row, type) + r->from[n] * r->stride + gdn_pool_inner(&r->row, i), r->in.initial[n * state + i]);
+			element_store(type, laid, shift(&r->row, type) + r->from[n] * r->stride + gdn_pool_inner(&r->row, i), (double)r->in.initial[n * state + i]);
 	}
 	Buffer b = buffer_of(laid, bytes);
 	free(laid);
@@ -153,8 +133,8 @@ static void round_initial(GdnRun *r)
 	tilert_dtype type = state_type(&r->row);
 	for (int64_t i = 0; i < r->sequences * gdn_run_state(r) && r->in.initial; i++) {
 		uint32_t bits = 0;
-		put_float(type, &bits, 0, r->in.initial[i]);
-		r->in.initial[i] = as_float(type, &bits, 0);
+		element_store(type, &bits, 0, (double)r->in.initial[i]);
+		r->in.initial[i] = (float)element_load(type, &bits, 0);
 	}
 }
 
@@ -233,7 +213,7 @@ static void take_state(const GdnRow *row, unsigned char *laid, tilert_dtype type
 	size_t size = tilert_dtype_size(type);
 	for (int64_t i = 0; i < state; i++) {
 		int64_t at = shift(row, type) + slot * stride + gdn_pool_inner(row, i);
-		out[i] = as_float(type, laid, at);
+		out[i] = (float)element_load(type, laid, at);
 		memset(laid + (size_t)at * size, 0xff, size);
 	}
 }

@@ -3,65 +3,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/check/float16.h"
 #include "tests/numeric/kernels/gdn_pool.h"
 
 /* ---- tensors ---- */
 
-static int64_t index_of(const GdnTensor *t, int64_t b, int64_t token, int64_t h)
-{
-	return t->first + b * t->strides.batch + token * t->strides.token + h * t->strides.head;
-}
-
 /* copied: by TMA. */
-static GdnTensor tensor(const GdnRow *row, int64_t heads, int64_t width, bool copied, tilert_dtype dtype)
+static TokenTensor tensor(const GdnRow *row, int64_t heads, int64_t width, bool copied, tilert_dtype dtype)
 {
-	GdnTensor t = { .batch = row->in.batch, .tokens = row->in.tokens, .heads = heads, .width = width, .dtype = dtype, .copied = copied };
-	/* As a slice of something larger: what lies between has multiples of 8 elements where TMA reads. */
-	int64_t unit = copied ? 8 : 1, gap = row->strided ? unit : 0;
-	t.strides.head = row->strided ? (width + unit - 1) / unit * unit + gap : width;
-	t.strides.token = heads * t.strides.head + 3 * gap;
-	t.strides.batch = t.tokens * t.strides.token + 5 * gap;
-	t.first = copied ? 2 * gap : gap; /* one element: gates need no more than their own alignment */
-	return t;
-}
-
-static size_t tensor_bytes(const GdnTensor *t)
-{
-	return (size_t)(t->first + t->batch * t->strides.batch) * tilert_dtype_size(t->dtype);
-}
-
-/* Those of `rows` tokens (of all batches) are in the buffer, the others NaN: the kernels must not use them. */
-static void upload(GdnTensor *t, const void *data, int64_t rows)
-{
-	size_t size = tilert_dtype_size(t->dtype), bytes = tensor_bytes(t);
-	unsigned char *laid = memory(bytes);
-	memset(laid, 0xff, bytes);
-	for (int64_t i = 0; i < rows * t->heads; i++) {
-		int64_t at = index_of(t, i / t->heads / t->tokens, i / t->heads % t->tokens, i % t->heads);
-		memcpy(laid + (size_t)at * size, (const unsigned char *)data + (size_t)(i * t->width) * size, (size_t)t->width * size);
-	}
-	t->buffer = buffer_of(laid, bytes);
-	free(laid);
+	return tokens_layout((TokenShape){ row->in.batch, row->in.tokens, heads, width }, dtype, copied, row->strided);
 }
 
 /* Of a type: x becomes what that has, too. */
 static void *rounded(tilert_dtype dtype, float *x, int64_t n)
 {
-	uint16_t *small = memory((size_t)(n + 1) * 4);
-	for (int64_t i = 0; i < n && dtype != TILERT_F32; i++) {
-		small[i] = dtype == TILERT_BF16 ? bf16_from_float(x[i]) : fp16_from_float(x[i]);
-		x[i] = dtype == TILERT_BF16 ? bf16_to_float(small[i]) : fp16_to_float(small[i]);
+	void *data = memory((size_t)n * tilert_dtype_size(dtype));
+	for (int64_t i = 0; i < n; i++) {
+		element_store(dtype, data, i, (double)x[i]);
+		x[i] = (float)element_load(dtype, data, i);
 	}
-	if (dtype == TILERT_F32)
-		memcpy(small, x, (size_t)n * 4);
-	return small;
+	return data;
 }
 
-static void upload_rounded(GdnTensor *t, float *x, int64_t rows)
+void gdn_run_upload(const GdnRun *r, TokenTensor *t, float *x)
 {
-	void *data = rounded(t->dtype, x, t->batch * t->tokens * t->heads * t->width);
-	upload(t, data, rows);
+	void *data = rounded(t->dtype, x, tokens_elements(t));
+	tokens_upload(t, data, r->offsets[r->sequences]);
 	free(data);
 }
 
@@ -72,39 +38,6 @@ static Buffer of_heads(const GdnRun *r, float *x, tilert_dtype given)
 	Buffer b = buffer_of(data, (size_t)r->row.in.value_heads * tilert_dtype_size(dtype));
 	free(data);
 	return b;
-}
-
-static float as_float(tilert_dtype dtype, const void *data, int64_t i)
-{
-	switch (dtype) {
-	case TILERT_BF16: return bf16_to_float(((const uint16_t *)data)[i]);
-	case TILERT_F16: return fp16_to_float(((const uint16_t *)data)[i]);
-	default: return ((const float *)data)[i];
-	}
-}
-
-/* The elements of the first `rows` tokens; whatever else is in the buffer must still be NaN bytes. */
-static float *take(const GdnTensor *t, const char *name, int64_t rows)
-{
-	size_t size = tilert_dtype_size(t->dtype), bytes = tensor_bytes(t);
-	unsigned char *laid = buffer_take(t->buffer);
-	float *out = memory((size_t)(t->batch * t->tokens * t->heads * t->width) * sizeof(float));
-	memset(out, 0, (size_t)(t->batch * t->tokens * t->heads * t->width) * sizeof(float));
-	int64_t written = t->copied ? (t->width + 7) / 8 * 8 : t->width;
-	for (int64_t i = 0; i < rows * t->heads; i++) {
-		int64_t at = index_of(t, i / t->heads / t->tokens, i / t->heads % t->tokens, i % t->heads);
-		for (int64_t j = 0; j < t->width; j++)
-			out[i * t->width + j] = as_float(t->dtype, laid, at + j);
-		for (int64_t j = t->width; j < written; j++)
-			assert_true(as_float(t->dtype, laid, at + j) == 0);
-		memset(laid + (size_t)at * size, 0xff, (size_t)written * size);
-	}
-	for (size_t i = 0; i < bytes; i++) {
-		if (laid[i] != 0xff)
-			fail_msg("byte %zu of %s, which is no output, was written", i, name);
-	}
-	free(laid);
-	return out;
 }
 
 int64_t gdn_run_outputs(const GdnRun *r) { return r->row.in.batch * r->row.in.tokens * r->row.in.value_heads * r->row.in.value_dim; }
@@ -126,7 +59,7 @@ float *gdn_run_states(GdnRun *r)
 		for (int64_t c = 0; c * GDN_CHUNK < r->offsets[s + 1] - r->offsets[s]; c++) {
 			int64_t first = gdn_run_slot(r, s, c) * n;
 			for (int64_t i = first; i < first + n; i++)
-				out[i] = as_float(r->q.dtype, laid, first + gdn_pool_inner(&r->row, i - first));
+				out[i] = (float)element_load(r->q.dtype, laid, first + gdn_pool_inner(&r->row, i - first));
 			memset(laid + first, 0xff, (size_t)n * sizeof *laid);
 		}
 	}
@@ -193,20 +126,15 @@ static void make_buffers(GdnRun *r)
 	r->v = r->o = tensor(&r->row, s->value_heads, s->value_dim, true, io);
 	r->g = tensor(&r->row, s->value_heads, 1, false, r->row.gate_type ? r->row.gate_type : s->gate16 ? io : TILERT_F32);
 	r->beta = tensor(&r->row, s->value_heads, 1, false, r->row.beta_type ? r->row.beta_type : s->beta16 ? io : TILERT_F32);
-	upload(&r->q, r->in.q16, used);
-	upload(&r->k, r->in.k16, used);
-	upload(&r->v, r->in.v16, used);
-	upload_rounded(&r->g, r->in.g, used);
-	upload_rounded(&r->beta, r->in.beta, used);
-	r->o.buffer = buffer_poisoned(tensor_bytes(&r->o));
+	tokens_upload(&r->q, r->in.q16, used);
+	tokens_upload(&r->k, r->in.k16, used);
+	tokens_upload(&r->v, r->in.v16, used);
+	gdn_run_upload(r, &r->g, r->in.g);
+	gdn_run_upload(r, &r->beta, r->in.beta);
+	r->o.buffer = buffer_poisoned(tokens_bytes(&r->o));
 	r->a_log = of_heads(r, r->in.a_log, r->row.a_log_type);
 	r->dt_bias = of_heads(r, r->in.dt_bias, r->row.dt_bias_type);
 	gdn_pool_make(r);
-}
-
-tilert_ptr gdn_run_address(const GdnTensor *t)
-{
-	return t->buffer.p + (tilert_ptr)((size_t)t->first * tilert_dtype_size(t->dtype));
 }
 
 static void make_saved(GdnRun *r)
@@ -219,7 +147,7 @@ static void make_saved(GdnRun *r)
 	assert_int_equal(tilekern_gdn_slots(&r->p), slots);
 	contiguous.strided = false;
 	r->u = tensor(&contiguous, s->value_heads, s->value_dim, true, r->o.dtype);
-	r->u.buffer = buffer_poisoned(tensor_bytes(&r->u));
+	r->u.buffer = buffer_poisoned(tokens_bytes(&r->u));
 	r->states = buffer_poisoned((size_t)(slots * gdn_run_state(r)) * 2);
 	r->records = buffer_poisoned((size_t)(slots * s->value_heads) * TILEKERN_GDN_RECORD_BYTES);
 	r->p.states = r->states.p;
@@ -247,12 +175,12 @@ static void fill_params(GdnRun *r)
 	p->options = r->row.options;
 	p->split = r->row.split;
 	p->scale = r->row.scale;
-	p->q = gdn_run_address(&r->q);
-	p->k = gdn_run_address(&r->k);
-	p->v = gdn_run_address(&r->v);
-	p->g = gdn_run_address(&r->g);
-	p->beta = gdn_run_address(&r->beta);
-	p->o = gdn_run_address(&r->o);
+	p->q = tokens_address(&r->q);
+	p->k = tokens_address(&r->k);
+	p->v = tokens_address(&r->v);
+	p->g = tokens_address(&r->g);
+	p->beta = tokens_address(&r->beta);
+	p->o = tokens_address(&r->o);
 	p->a_log = r->row.options & TILEKERN_RAW_GATE ? r->a_log.p : 0;
 	p->dt_bias = r->row.options & TILEKERN_RAW_GATE && !r->row.without_dt_bias ? r->dt_bias.p : 0;
 	p->cu_seqlens = r->cu.p;
@@ -322,36 +250,12 @@ void gdn_run_forward(GdnRun *r)
 
 float *gdn_run_output(GdnRun *r)
 {
-	return take(&r->o, "o", r->offsets[r->sequences]);
+	return tokens_take(&r->o, "o", r->offsets[r->sequences]);
 }
 
 float *gdn_run_u(GdnRun *r)
 {
-	return take(&r->u, "u", r->offsets[r->sequences]);
-}
-
-GdnTensor gdn_run_tensor(const GdnRun *r, int64_t heads, int64_t width, bool copied, tilert_dtype dtype)
-{
-	GdnTensor t = tensor(&r->row, heads, width, copied, dtype);
-	t.buffer = buffer_poisoned(tensor_bytes(&t));
-	return t;
-}
-
-void gdn_run_upload(const GdnRun *r, GdnTensor *t, float *x)
-{
-	buffer_free(t->buffer);
-	upload_rounded(t, x, r->offsets[r->sequences]);
-}
-
-float *gdn_run_read(const GdnRun *r, const GdnTensor *t, const char *name)
-{
-	int64_t rows = t->batch * t->tokens, width = t->heads * t->width;
-	float *out = take(t, name, rows);
-	for (int64_t i = r->offsets[r->sequences] * width; i < rows * width; i++) {
-		if (out[i] != 0)
-			fail_msg("%s: token %lld is behind the last sequence and not 0", name, (long long)(i / width));
-	}
-	return out;
+	return tokens_take(&r->u, "u", r->offsets[r->sequences]);
 }
 
 GdnReference gdn_run_reference(const GdnRun *r)

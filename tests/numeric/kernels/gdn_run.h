@@ -5,7 +5,7 @@
 #include <tilekern/gdn.h>
 
 #include "tests/check/gdn_input.h"
-#include "tests/numeric/kernels/numeric.h"
+#include "tests/numeric/kernels/tensors.h"
 
 #define GDN_OK(call) numeric_ok((call), tilekern_last_error(), #call, __FILE__, __LINE__)
 
@@ -46,23 +46,13 @@ typedef struct GdnRow {
 	double least;             /* an error of a state up to this is none */
 } GdnRow;
 
-/* A tensor [batch][tokens][heads][width] in a buffer of its own, NaN between its elements when it has strides. */
-typedef struct GdnTensor {
-	Buffer buffer;
-	int64_t batch, tokens, heads, width;
-	tilekern_strides strides;
-	int64_t first;  /* element of the buffer where it starts */
-	tilert_dtype dtype;
-	bool copied;    /* by TMA: whole 16 bytes of a row */
-} GdnTensor;
-
 typedef struct GdnRun {
 	GdnRow row;               /* the zeros filled in */
 	GdnInput in;
 	tilekern_gdn *gdn;
 	tilekern_gdn_params p;
 	int64_t sequences, *offsets; /* offsets: [sequences + 1] tokens of all rows */
-	GdnTensor q, k, v, g, beta, o, u;
+	TokenTensor q, k, v, g, beta, o, u;
 	Buffer a_log, dt_bias, cu, h0, ht, states, records, workspace;
 	int64_t slots, stride;    /* of h0 and ht, in elements */
 	int64_t *from, *to;       /* slots of the sequences; -1: none */
@@ -91,13 +81,8 @@ float *gdn_run_u(GdnRun *r);
 float *gdn_run_states(GdnRun *r);
 /* The slot of a chunk, as tilekern/gdn.h says. */
 int64_t gdn_run_slot(const GdnRun *r, int64_t sequence, int64_t chunk);
-/* A tensor for tokens of the run, strided where its row is, the buffer poisoned; `copied`: by TMA. */
-GdnTensor gdn_run_tensor(const GdnRun *r, int64_t heads, int64_t width, bool copied, tilert_dtype dtype);
 /* x, which becomes what its type has, to a buffer of its own; NaN behind the last sequence. */
-void gdn_run_upload(const GdnRun *r, GdnTensor *t, float *x);
-/* As floats; tokens behind the last sequence must be 0, whatever else is in the buffer still NaN bytes. */
-float *gdn_run_read(const GdnRun *r, const GdnTensor *t, const char *name);
-tilert_ptr gdn_run_address(const GdnTensor *t);
+void gdn_run_upload(const GdnRun *r, TokenTensor *t, float *x);
 GdnReference gdn_run_reference(const GdnRun *r);
 int64_t gdn_run_outputs(const GdnRun *r); /* elements of o */
 int64_t gdn_run_state(const GdnRun *r);   /* elements of the state of a sequence */

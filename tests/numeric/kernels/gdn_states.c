@@ -8,7 +8,7 @@
 
 enum { CHUNK = 64 };
 
-static void advance(tilert_ptr *p, const GdnTensor *t, int64_t tokens) { *p += (tilert_ptr)((size_t)(tokens * t->strides.token) * tilert_dtype_size(t->dtype)); }
+static void advance(tilert_ptr *p, const TokenTensor *t, int64_t tokens) { *p += (tilert_ptr)((size_t)(tokens * t->strides.token) * tilert_dtype_size(t->dtype)); }
 
 /* Tokens from .. to of the one row. */
 static tilekern_gdn_params piece_of(const GdnRun *r, int64_t from, int64_t to)

@@ -46,7 +46,7 @@ static void run_repeatable(const void *row)
 }
 
 /* Tokens from `cut` on times `factor`, on the device. */
-static void change(KdaRun *r, KdaTensor *t, tilert_ptr *p, int64_t cut, double factor)
+static void change(KdaRun *r, TokenTensor *t, tilert_ptr *p, int64_t cut, double factor)
 {
 	int64_t per = t->heads * t->width;
 	for (int64_t e = cut * per; e < r->row.tokens * per; e++)

@@ -4,392 +4,114 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/check/accuracy.h"
 #include "tests/check/random.h"
+#include "tests/numeric/kernels/backward.h"
 #include "tests/numeric/kernels/kda_run.h"
 
 enum { RAW = TILEKERN_RAW_GATE, BOUND = TILEKERN_RAW_GATE | TILEKERN_BOUNDED_GATE, NORM = TILEKERN_L2NORM, SIGMOID = TILEKERN_SIGMOID_BETA,
-	TWICE = TILEKERN_SIGMOID_BETA | TILEKERN_TWICE_BETA, CHUNK = 64 };
-
-/* Gradients by token, then the others. */
-enum { DQ, DK, DV, DG, DBETA, TOKENS, DH0 = TOKENS, DA, DBIAS, ALL };
-static const char *const names[ALL] = { "dq", "dk", "dv", "dg", "dbeta", "dinitial_state", "da_log", "ddt_bias" };
+	TWICE = TILEKERN_SIGMOID_BETA | TILEKERN_TWICE_BETA };
 
 /* A forward with what its backward needs. */
-typedef struct Backward {
+typedef struct KdaBackward {
+	Backward all;
 	KdaRun *r;
 	tilekern_kda_backward_params p;
-	KdaTensor dout, token[TOKENS];
-	Buffer dht, other[ALL], workspace, saved;
-	double *dstate;            /* [sequences][heads][K][V] */
-} Backward;
+	Buffer saved;
+} KdaBackward;
+
+static KdaBackward *own(const Backward *b) { return (KdaBackward *)b; }
+
+static void workspace_bytes(Backward *b) { KDA_OK(tilekern_kda_backward_workspace_bytes(own(b)->r->kda, &own(b)->p, b->field.workspace_bytes)); }
+static void call(Backward *b) { KDA_OK(tilekern_kda_backward(own(b)->r->kda, &own(b)->p, NULL)); }
+
+static void call_prepared(Backward *b)
+{
+	tilekern_kda_call *c;
+	KDA_OK(tilekern_kda_backward_prepare(own(b)->r->kda, &own(b)->p, &c));
+	KDA_OK(tilekern_kda_launch(c, NULL));
+	OK(tilert_stream_sync(numeric_device(), NULL));
+	tilekern_kda_call_destroy(c);
+}
+
+static Delta reference(Backward *b) { return kda_run_reference(own(b)->r); }
+
+/* da_log is one number of each head, ddt_bias as many as channels. */
+static void allowed(const Backward *b, int which, double *overall, double *chunk)
+{
+	const KdaRow *row = &own(b)->r->row;
+	*overall = which == DA ? .02 : which == DBIAS ? .01 : row->overall > .02 ? row->overall : which == DBETA ? .02 : row->overall != 0 ? row->overall : .005;
+	*chunk = which >= DBETA ? (double)INFINITY : row->chunk != 0 ? row->chunk : 3 * *overall;
+}
 
 /* ---- making ---- */
 
-static int64_t elements(const Backward *b, int which)
+static void release(Backward *b)
 {
-	const KdaRow *row = &b->r->row;
-	if (which < TOKENS)
-		return row->batch * row->tokens * b->token[which].heads * b->token[which].width;
-	return which == DH0 ? b->r->sequences * kda_run_state(b->r) : which == DA ? row->value_heads : row->value_heads * row->key_dim;
+	buffer_free(own(b)->saved);
+	kda_run_free(own(b)->r);
+	free(b);
 }
 
-static int64_t state_index(const KdaRow *row, int64_t i)
-{
-	int64_t K = row->key_dim, V = row->value_dim;
-	return row->state_v_first ? i / (K * V) * (K * V) + i % V * K + i / V % K : i;
-}
+static const BackwardOperator kda = { workspace_bytes, call, call_prepared, reference, allowed, release, .1 };
 
-static void make_dht(Backward *b, Random *random)
+static KdaBackward *make(const KdaRow *row)
 {
-	int64_t n = elements(b, DH0);
-	float *laid = memory((size_t)n * sizeof *laid);
-	b->dstate = memory((size_t)n * sizeof *b->dstate);
-	for (int64_t i = 0; i < n; i++)
-		b->dstate[i] = (double)(laid[state_index(&b->r->row, i)] = random_normal(random));
-	b->dht = buffer_of(laid, (size_t)n * sizeof *laid);
-	free(laid);
-}
-
-static tilert_ptr *field(tilekern_kda_backward_params *p, int which)
-{
-	tilert_ptr *const fields[ALL] = { &p->dq, &p->dk, &p->dv, &p->dg, &p->dbeta, &p->dinitial_state, &p->da_log, &p->ddt_bias };
-	return fields[which];
-}
-
-static bool has(const Backward *b, int which)
-{
-	return which < TOKENS || (which == DH0 ? b->r->p.initial_state != 0 : (b->r->row.options & RAW) != 0);
-}
-
-static void fill_params(Backward *b)
-{
-	tilekern_kda_backward_params *p = &b->p;
-	p->forward = &b->r->p;
-	p->dout = kda_run_address(&b->dout);
-	p->dfinal_state = b->dht.p;
-	for (int i = 0; i < ALL; i++)
-		*field(p, i) = !has(b, i) ? 0 : i < TOKENS ? kda_run_address(&b->token[i]) : b->other[i].p;
-	if (!b->r->row.strided)
-		return;
-	p->dout_strides = b->dout.strides;
-	p->dq_strides = b->token[DQ].strides;
-	p->dk_strides = b->token[DK].strides;
-	p->dv_strides = b->token[DV].strides;
-	p->dg_strides = b->token[DG].strides;
-	p->dbeta_strides = b->token[DBETA].strides;
-}
-
-static void make_workspace(Backward *b)
-{
-	buffer_free(b->workspace);
-	KDA_OK(tilekern_kda_backward_workspace_bytes(b->r->kda, &b->p, &b->p.workspace_bytes));
-	b->workspace = buffer_poisoned(b->p.workspace_bytes);
-	b->p.workspace = b->workspace.p;
-}
-
-static Backward make(const KdaRow *row, double size)
-{
+	KdaBackward *b = memory(sizeof *b);
 	KdaRun *r = kda_run_make(row);
-	Backward b = { .r = r };
-	const int64_t heads[TOKENS] = { r->row.qk_heads, r->row.qk_heads, r->row.value_heads, r->row.value_heads, r->row.value_heads };
-	const int64_t widths[TOKENS] = { r->row.key_dim, r->row.key_dim, r->row.value_dim, r->row.key_dim, 1 };
-	const tilert_dtype types[TOKENS] = { r->q.dtype, r->q.dtype, r->q.dtype, r->g.dtype, r->beta.dtype };
-	Random random;
-	tilekern_kda_backward_params_init(&b.p);
-	random_init(&random, row->seed + 1000);
-	for (int i = 0; i < TOKENS; i++)
-		b.token[i] = kda_run_tensor(r, heads[i], widths[i], types[i]);
-	b.dout = kda_run_tensor(r, r->row.value_heads, r->row.value_dim, r->q.dtype);
-	for (int64_t i = 0; i < elements(&b, DV); i++)
-		b.dout.value[i] = size * (double)random_normal(&random);
-	kda_run_upload(r, &b.dout);
-	for (int i = TOKENS; i < ALL; i++)
-		b.other[i] = buffer_poisoned((size_t)elements(&b, i) * sizeof(float));
-	if (r->ht.p)
-		make_dht(&b, &random);
-	fill_params(&b);
-	make_workspace(&b);
+	*b = (KdaBackward){ .r = r, .all = { .op = &kda, .field = BACKWARD_FIELDS(&r->p, &b->p), .input = { &r->q, &r->k, &r->v, &r->g, &r->beta },
+		.sequences = r->sequences, .offsets = r->offsets, .key_dim = r->row.key_dim, .value_dim = r->row.value_dim, .options = row->options,
+		.processors = row->processors, .v_first = row->state_v_first, .strided = row->strided } };
+	tilekern_kda_backward_params_init(&b->p);
+	b->p.forward = &r->p;
+	backward_make(&b->all, row->seed, 1, r->ht.p != 0);
 	return b;
 }
 
-static void release(Backward *b)
-{
-	for (int i = 0; i < TOKENS; i++) {
-		buffer_free(b->token[i].buffer);
-		free(b->token[i].value);
-	}
-	for (int i = TOKENS; i < ALL; i++)
-		buffer_free(b->other[i]);
-	buffer_free(b->dout.buffer);
-	buffer_free(b->dht);
-	buffer_free(b->workspace);
-	buffer_free(b->saved);
-	free(b->dout.value);
-	free(b->dstate);
-	kda_run_free(b->r);
-}
+/* ---- kinds of tests ---- */
 
-static void run(Backward *b)
-{
-	const tilert_ptr o = b->r->p.o;
-	b->r->p.o = 0; /* not looked at */
-	KDA_OK(tilekern_kda_backward(b->r->kda, &b->p, NULL));
-	b->r->p.o = o;
-	OK(tilert_stream_sync(numeric_device(), NULL));
-	free(buffer_take(b->workspace)); /* looks at the guard */
-}
-
-/* In the order of the reference. */
-static float *take(const Backward *b, int which)
-{
-	if (which < TOKENS)
-		return kda_run_read(b->r, &b->token[which], names[which], true);
-	float *laid = buffer_take(b->other[which]), *out = memory((size_t)elements(b, which) * sizeof *out + 1);
-	for (int64_t i = 0; i < elements(b, which); i++)
-		out[i] = laid[which == DH0 ? state_index(&b->r->row, i) : i];
-	free(laid);
-	return out;
-}
-
-/* ---- comparing ---- */
-
-static Accuracy measure(const Backward *b, int which, const double *want, const float *got)
-{
-	const KdaRow *row = &b->r->row;
-	if (which < TOKENS)
-		return accuracy_of_packed_least(want, got, (AccuracyShape){ b->r->sequences, 0, b->token[which].heads, b->token[which].width, CHUNK },
-			b->r->offsets, .1);
-	int64_t rows = which == DH0 ? b->r->sequences * row->value_heads : 1;
-	return accuracy_of_floats(want, got, (AccuracyShape){ rows, 1, 1, elements(b, which) / rows, 1 });
-}
-
-/* What a token's gradient of the raw gate is multiplied with in da_log. */
-static double of_a_log(const KdaRun *r, double z)
-{
-	return (r->row.options & TILEKERN_BOUNDED_GATE) != 0 ? z : log1p(exp(z)) * (1 + exp(-z));
-}
-
-/* da_log and ddt_bias are sums of what may cancel: their error is a part of the root of the sum of the terms' squares; dx: the raw gate's gradient. */
-static double error_of_sums(const Backward *b, int which, const double *want, const float *got, const double *dx)
-{
-	const KdaRun *r = b->r;
-	const int64_t HV = r->row.value_heads, K = r->row.key_dim, n = r->offsets[r->sequences] * HV * K;
-	double error = 0, terms = 0;
-	for (int64_t i = 0; i < n; i++) {
-		const double z = r->g.value[i] + (r->row.without_dt_bias ? 0 : r->bias[i % (HV * K)]), term = dx[i] * (which == DA ? of_a_log(r, z) : 1);
-		terms += term * term;
-	}
-	for (int64_t i = 0; i < elements(b, which); i++)
-		error += isfinite(got[i]) ? ((double)got[i] - want[i]) * ((double)got[i] - want[i]) : INFINITY;
-	return sqrt(error / terms);
-}
-
-static void expect_sums(const Backward *b, int which, const double *want, const double *dx)
-{
-	const double allowed = which == DA ? .02 : .01; /* one number of each head, or as many as channels */
-	float *got = take(b, which);
-	const double error = error_of_sums(b, which, want, got, dx);
-	if (getenv("TILE_TEST_VERBOSE"))
-		print_message("    %-14s %.2e of its terms\n", names[which], error);
-	if (!(error < allowed))
-		fail_msg("%s: %.2e of its terms; allowed is %g", names[which], error, allowed);
-	free(got);
-}
-
-static void expect_accurate(const Backward *b, int which, const double *want)
-{
-	const double allowed = b->r->row.overall > .02 ? b->r->row.overall : which == DBETA ? .02 : b->r->row.overall != 0 ?
-		b->r->row.overall : .005;
-	float *got = take(b, which);
-	Accuracy a = measure(b, which, want, got);
-	char text[256];
-	accuracy_text(&a, text, sizeof text);
-	if (getenv("TILE_TEST_VERBOSE"))
-		print_message("    %-14s %s\n", names[which], text);
-	double chunk = b->r->row.chunk != 0 ? b->r->row.chunk : 3 * allowed;
-	if (a.not_finite || !(a.rms_ratio < allowed) || (which < DBETA && !(a.worst_ratio < chunk)))
-		fail_msg("%s: %s; allowed are %g and %g", names[which], text, allowed, chunk);
-	free(got);
-}
-
-static void check_gradients(Backward *b)
-{
-	Delta ref = kda_run_reference(b->r);
-	double *want[ALL];
-	ref.dout = b->dout.value;
-	ref.dstate = b->dstate;
-	for (int i = 0; i < ALL; i++)
-		want[i] = memory((size_t)elements(b, i) * sizeof *want[i] + 1);
-	assert_true(delta_run(&ref, &(DeltaResult){ .q = want[DQ], .k = want[DK], .v = want[DV], .g = want[DG], .beta = want[DBETA],
-		.initial = want[DH0], .a_log = want[DA], .dt_bias = want[DBIAS] }));
-	run(b);
-	for (int i = 0; i < ALL; i++) {
-		if (has(b, i) && i >= DA)
-			expect_sums(b, i, want[i], want[DG]);
-		else if (has(b, i))
-			expect_accurate(b, i, want[i]);
-	}
-	for (int i = 0; i < ALL; i++)
-		free(want[i]);
-	release(b);
-}
-
-static void run_gradients(const void *row)
-{
-	Backward b = make(row, 1);
-	check_gradients(&b);
-}
+static void run_gradients(const void *row) { backward_check(&make(row)->all); }
+static void run_same_bits(const void *row) { backward_same_bits(&make(row)->all); }
+static void run_alone(const void *row) { backward_alone(&make(row)->all); }
+static void run_nothing(const void *row) { backward_nothing(&make(row)->all); }
 
 /* beta of 0, and so small that its square is nothing, in every third token. */
 static void run_small_beta(const void *row)
 {
-	Backward b = make(row, 1);
-	KdaTensor *beta = &b.r->beta;
-	for (int64_t i = 0; i < elements(&b, DBETA); i += 3)
+	KdaBackward *b = make(row);
+	TokenTensor *beta = &b->r->beta;
+	for (int64_t i = 0; i < tokens_elements(beta); i += 3)
 		beta->value[i] = i % 2 == 0 ? 0 : 1e-7;
-	kda_run_upload(b.r, beta);
-	b.r->p.beta = kda_run_address(beta);
-	check_gradients(&b);
-}
-
-/* ---- bits ---- */
-
-static void take_all(const Backward *b, float *out[ALL])
-{
-	for (int i = 0; i < ALL; i++)
-		out[i] = has(b, i) ? take(b, i) : NULL;
-}
-
-static void expect_gradient(const Backward *b, int which, const float *want)
-{
-	float *got = take(b, which);
-	for (int64_t i = 0; i < elements(b, which); i++) {
-		if (memcmp(got + i, want + i, sizeof *got) != 0)
-			fail_msg("%s: element %lld is %.9g, it was %.9g", names[which], (long long)i, (double)got[i], (double)want[i]);
-	}
-	free(got);
-}
-
-static void poison(const Backward *b)
-{
-	for (int i = 0; i < ALL; i++)
-		buffer_poison(i < TOKENS ? b->token[i].buffer : b->other[i]);
-	buffer_poison(b->workspace);
-}
-
-/* Another schedule and the two-step interface give the same bits; so does each gradient wanted alone. */
-static void run_same_bits(const void *row)
-{
-	Backward b = make(row, 1);
-	const tilekern_kda_backward_params all = b.p;
-	tilekern_kda_call *call;
-	float *want[ALL];
-	run(&b);
-	take_all(&b, want);
-	poison(&b);
-	if (numeric_on_cpu())
-		OK(tilert_cpu_configure(numeric_device(), 12345, 0));
-	KDA_OK(tilekern_kda_backward_prepare(b.r->kda, &b.p, &call));
-	KDA_OK(tilekern_kda_launch(call, NULL));
-	OK(tilert_stream_sync(numeric_device(), NULL));
-	tilekern_kda_call_destroy(call);
-	for (int i = 0; i < ALL; i++)
-		expect_gradient(&b, i, want[i]);
-	for (int only = 0; only < ALL; only++) {
-		poison(&b);
-		b.p = all;
-		for (int i = 0; i < ALL; i++)
-			*field(&b.p, i) = i == only ? *field(&b.p, i) : 0;
-		make_workspace(&b);
-		run(&b);
-		expect_gradient(&b, only, want[only]);
-	}
-	for (int i = 0; i < ALL; i++)
-		free(want[i]);
-	release(&b);
+	kda_run_upload(b->r, beta);
+	b->r->p.beta = tokens_address(beta);
+	backward_check(&b->all);
 }
 
 /* What the forward left gives the same bits as scanning it again. */
 static void run_saved(const void *row)
 {
-	Backward b = make(row, 1);
-	float *want[ALL];
-	run(&b);
-	take_all(&b, want);
-	poison(&b);
-	KDA_OK(tilekern_kda_saved_bytes(b.r->kda, &b.r->p, &b.r->p.saved_bytes));
-	b.saved = buffer_poisoned(b.r->p.saved_bytes);
-	b.r->p.saved = b.saved.p;
-	kda_run_forward(b.r);
-	kda_run_check(b.r);
-	free(buffer_take(b.saved));
-	make_workspace(&b);
-	run(&b);
-	for (int i = 0; i < ALL; i++) {
-		if (has(&b, i))
-			expect_gradient(&b, i, want[i]);
+	KdaBackward *b = make(row);
+	KdaRun *r = b->r;
+	float *want[GRADIENTS];
+	backward_run(&b->all);
+	backward_take(&b->all, want);
+	backward_poison(&b->all);
+	KDA_OK(tilekern_kda_saved_bytes(r->kda, &r->p, &r->p.saved_bytes));
+	b->saved = buffer_poisoned(r->p.saved_bytes);
+	r->p.saved = b->saved.p;
+	kda_run_forward(r);
+	kda_run_check(r);
+	free(buffer_take(b->saved));
+	backward_make_workspace(&b->all);
+	backward_run(&b->all);
+	backward_expect(&b->all, want);
+	for (int i = 0; i < GRADIENTS; i++)
 		free(want[i]);
-	}
-	check_gradients(&b);
-}
-
-/* ---- alone ---- */
-
-static tilert_ptr rows_of(const KdaTensor *t, tilert_ptr p, int64_t token) { return p + (tilert_ptr)((size_t)(token * t->strides.token) * tilert_dtype_size(t->dtype)); }
-
-/* Sequence n as a call of its own, with the buffers of all. */
-static void run_sequence(const Backward *b, int64_t n)
-{
-	const KdaRun *r = b->r;
-	const int64_t at = r->offsets[n], state = n * kda_run_state(r) * (int64_t)sizeof(float);
-	tilekern_kda_params f = r->p;
-	tilekern_kda_backward_params p = b->p;
-	const struct { tilert_ptr *p; const KdaTensor *t; } rows[] = {
-		{ &f.q, &r->q }, { &f.k, &r->k }, { &f.v, &r->v }, { &f.g, &r->g }, { &f.beta, &r->beta }, { &p.dout, &b->dout }, { &p.dq, &b->token[DQ] },
-		{ &p.dk, &b->token[DK] }, { &p.dv, &b->token[DV] }, { &p.dg, &b->token[DG] }, { &p.dbeta, &b->token[DBETA] },
-	};
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		*rows[i].p = rows_of(rows[i].t, *rows[i].p, at);
-	f.batch = 1;
-	f.tokens = r->offsets[n + 1] - at;
-	f.sequences = 0;
-	f.cu_seqlens = 0;
-	f.initial_state += (tilert_ptr)state;
-	p.dfinal_state += (tilert_ptr)state;
-	p.dinitial_state += (tilert_ptr)state;
-	p.forward = &f;
-	KDA_OK(tilekern_kda_backward(r->kda, &p, NULL));
-	OK(tilert_stream_sync(numeric_device(), NULL));
-}
-
-/* Each sequence alone gives the bits that it gives beside others. */
-static void run_alone(const void *row)
-{
-	Backward b = make(row, 1);
-	float *want[ALL], *got[ALL];
-	run(&b);
-	take_all(&b, want);
-	for (int64_t n = 0; n < b.r->sequences; n++) {
-		poison(&b);
-		run_sequence(&b, n);
-		take_all(&b, got);
-		for (int i = 0; i <= DH0; i++) {
-			const int64_t width = i == DH0 ? kda_run_state(b.r) : b.token[i].heads * b.token[i].width, first = i == DH0 ? n : b.r->offsets[n];
-			const int64_t count = i == DH0 ? 1 : b.r->offsets[n + 1] - first;
-			if (memcmp(got[i] + first * width, want[i] + first * width, (size_t)(count * width) * sizeof **got) != 0)
-				fail_msg("%s of sequence %lld has other bits alone", names[i], (long long)n);
-			free(got[i]);
-		}
-	}
-	for (int i = 0; i <= DH0; i++)
-		free(want[i]);
-	release(&b);
+	backward_check(&b->all);
 }
 
 /* ---- refusals ---- */
 
-static void expect_refused(const Backward *b, const tilekern_kda_backward_params *p, const char *const *words)
+static void expect_refused(const KdaBackward *b, const tilekern_kda_backward_params *p, const char *const *words)
 {
 	tilekern_kda_call *untouched = (tilekern_kda_call *)b->r, *call = untouched;
 	assert_int_equal(tilekern_kda_backward_prepare(b->r->kda, p, &call), TILERT_EINVAL);
@@ -399,10 +121,10 @@ static void expect_refused(const Backward *b, const tilekern_kda_backward_params
 
 static void run_refusals(const void *row)
 {
-	Backward b = make(row, 1);
+	KdaBackward *b = make(row);
 	tilekern_kda_backward_params p;
 	tilekern_kda_params f;
-#define REFUSED(change, ...) (p = b.p, f = b.r->p, p.forward = &f, (void)(change), expect_refused(&b, &p, (const char *[]){ __VA_ARGS__, NULL }))
+#define REFUSED(change, ...) (p = b->p, f = b->r->p, p.forward = &f, (void)(change), expect_refused(b, &p, (const char *[]){ __VA_ARGS__, NULL }))
 	REFUSED(p.size = 8, "tilekern_kda_backward_prepare: ", "size", "8");
 	REFUSED(p.forward = NULL, "forward is NULL");
 	REFUSED(f.size = 8, "size", "8");
@@ -418,48 +140,33 @@ static void run_refusals(const void *row)
 	REFUSED(f.v = 0, "v is 0");
 	REFUSED(p.dq += 8, "dq is at", "16");
 	REFUSED(p.dinitial_state += 4, "dinitial_state is at", "16");
-	REFUSED((p.dg_strides = b.token[DG].strides, p.dg_strides.token += 4), "dg_strides.token", "multiple of 8");
+	REFUSED((p.dg_strides = b->all.token[DG].strides, p.dg_strides.token += 4), "dg_strides.token", "multiple of 8");
 	REFUSED(p.dq = f.q, "q (", "dq (", "overlap");
 	REFUSED(p.dv = p.dout + 256, "dout (", "dv (", "overlap");
 	REFUSED(p.dbeta = p.workspace, "workspace", "dbeta", "overlap");
 	REFUSED(p.workspace_bytes -= 1, "workspace_bytes", "are needed");
 	REFUSED(p.workspace += 16, "workspace is at", "256");
 #undef REFUSED
-	release(&b);
-}
-
-/* ---- no tokens ---- */
-
-static void run_nothing(const void *row)
-{
-	Backward b = make(row, 1);
-	run(&b);
-	float *got = take(&b, DH0);
-	for (int64_t i = 0; i < elements(&b, DH0); i++)
-		assert_true((double)got[i] == b.dstate[i]);
-	free(got);
-	release(&b);
+	backward_release(&b->all);
 }
 
 /* What the forward's parameters say counts, though they are where they were. */
 static void run_other_forward(const void *row)
 {
-	Backward b = make(row, 1);
-	const size_t bytes = (size_t)elements(&b, DV) * sizeof(float);
-	run(&b);
-	float *first = take(&b, DV);
-	b.r->p.scale = 0.25f;
-	run(&b);
-	float *scaled = take(&b, DV);
-	b.r->p.scale = 0;
-	run(&b);
-	float *again = take(&b, DV);
-	assert_true(memcmp(first, scaled, bytes) != 0);
-	assert_memory_equal(first, again, bytes);
-	free(first);
-	free(scaled);
-	free(again);
-	release(&b);
+	KdaBackward *b = make(row);
+	const TokenTensor *dv = &b->all.token[DV];
+	const float scales[] = { 0, 0.25f, 0 };
+	float *out[3];
+	for (int i = 0; i < 3; i++) {
+		b->r->p.scale = scales[i];
+		backward_run(&b->all);
+		out[i] = tokens_take(dv, "dv", dv->tokens);
+	}
+	assert_true(memcmp(out[0], out[1], (size_t)tokens_elements(dv) * sizeof(float)) != 0);
+	expect_same("dv", out[0], out[2], tokens_elements(dv));
+	for (int i = 0; i < 3; i++)
+		free(out[i]);
+	backward_release(&b->all);
 }
 
 /* ---- random calls ---- */

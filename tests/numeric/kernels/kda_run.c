@@ -5,118 +5,29 @@
 #include <string.h>
 
 #include "tests/check/accuracy.h"
-#include "tests/check/float16.h"
 #include "tests/check/random.h"
 
 enum { CHUNK = 64 };
-
-/* ---- elements ---- */
-
-static double load(tilert_dtype dtype, const void *p, int64_t i)
-{
-	switch (dtype) {
-	case TILERT_BF16: return (double)bf16_to_float(((const uint16_t *)p)[i]);
-	case TILERT_F16: return (double)fp16_to_float(((const uint16_t *)p)[i]);
-	default: return (double)((const float *)p)[i];
-	}
-}
-
-static void store(tilert_dtype dtype, void *p, int64_t i, double x)
-{
-	switch (dtype) {
-	case TILERT_BF16: ((uint16_t *)p)[i] = bf16_from_float((float)x); break;
-	case TILERT_F16: ((uint16_t *)p)[i] = fp16_from_float((float)x); break;
-	default: ((float *)p)[i] = (float)x;
-	}
-}
 
 static double *doubles(int64_t n) { return memory((size_t)(n > 0 ? n : 1) * sizeof(double)); }
 
 /* ---- tensors of tokens ---- */
 
-static KdaTensor tensor(const KdaRow *row, int64_t heads, int64_t width, tilert_dtype dtype)
+static TokenTensor tensor(const KdaRow *row, int64_t heads, int64_t width, tilert_dtype dtype)
 {
-	KdaTensor t = { .batch = row->batch, .tokens = row->tokens, .heads = heads, .width = width, .dtype = dtype };
-	/* As a slice of something larger: what lies between has multiples of 8 elements where TMA reads. */
-	int64_t unit = width == 1 ? 1 : 8, gap = row->strided ? unit : 0;
-	t.strides.head = (row->strided ? (width + unit - 1) / unit * unit : width) + gap;
-	t.strides.token = heads * t.strides.head + 3 * gap;
-	t.strides.batch = t.tokens * t.strides.token + 5 * gap;
-	t.first = width == 1 ? gap : 2 * gap; /* one element: beta needs no more than its own alignment */
-	t.value = doubles(t.batch * t.tokens * heads * width);
+	TokenTensor t = tokens_layout((TokenShape){ row->batch, row->tokens, heads, width }, dtype, width != 1, row->strided);
+	t.value = doubles(tokens_elements(&t));
 	return t;
 }
 
-static size_t bytes_of(const KdaTensor *t) { return (size_t)(t->first + t->batch * t->strides.batch) * tilert_dtype_size(t->dtype); }
+void kda_run_upload(KdaRun *r, TokenTensor *t) { tokens_upload_values(t, r->offsets[r->sequences]); }
 
-/* Of the i-th token and head. */
-static int64_t place_of(const KdaTensor *t, int64_t i)
-{
-	return t->first + i / t->heads / t->tokens * t->strides.batch + i / t->heads % t->tokens * t->strides.token + i % t->heads * t->strides.head;
-}
-
-/* Tokens of sequences are in the buffer, the others NaN: the kernels must not use them.  value[] becomes what the type made of it. */
-void kda_run_upload(KdaRun *r, KdaTensor *t)
-{
-	unsigned char *laid = memory(bytes_of(t));
-	memset(laid, 0xff, bytes_of(t));
-	for (int64_t i = 0; i < r->offsets[r->sequences] * t->heads; i++) {
-		for (int64_t j = 0; j < t->width; j++) {
-			store(t->dtype, laid, place_of(t, i) + j, t->value[i * t->width + j]);
-			t->value[i * t->width + j] = load(t->dtype, laid, place_of(t, i) + j);
-		}
-	}
-	buffer_free(t->buffer);
-	t->buffer = buffer_of(laid, bytes_of(t));
-	free(laid);
-}
-
-float *kda_run_read(const KdaRun *r, const KdaTensor *t, const char *name, bool cleared)
-{
-	unsigned char *laid = buffer_take(t->buffer);
-	size_t size = tilert_dtype_size(t->dtype);
-	int64_t n = t->batch * t->tokens * t->heads, used = r->offsets[r->sequences] * t->heads;
-	int64_t whole = t->width == 1 ? 1 : (t->width + 7) / 8 * 8; /* channels are written by 16 bytes */
-	float *out = calloc((size_t)(n * t->width) + 1, sizeof *out);
-	assert_non_null(out);
-	for (int64_t i = 0; i < (cleared ? n : used); i++) {
-		for (int64_t j = 0; j < t->width; j++) {
-			out[i * t->width + j] = (float)load(t->dtype, laid, place_of(t, i) + j);
-			if (i >= used && out[i * t->width + j] != 0)
-				fail_msg("%s: token %lld is behind the last sequence and not 0", name, (long long)(i / t->heads));
-		}
-		for (int64_t j = t->width; j < whole; j++)
-			assert_true(load(t->dtype, laid, place_of(t, i) + j) == 0);
-		memset(laid + (size_t)place_of(t, i) * size, 0xff, (size_t)whole * size);
-	}
-	for (size_t i = 0; i < bytes_of(t); i++) {
-		if (laid[i] != 0xff)
-			fail_msg("byte %zu of %s, which is no output, was written", i, name);
-	}
-	free(laid);
-	return out;
-}
-
-float *kda_run_output(KdaRun *r) { return kda_run_read(r, &r->o, "o", false); }
-
-KdaTensor kda_run_tensor(const KdaRun *r, int64_t heads, int64_t width, tilert_dtype dtype)
-{
-	KdaTensor t = tensor(&r->row, heads, width, dtype);
-	t.buffer = buffer_poisoned(bytes_of(&t));
-	return t;
-}
+float *kda_run_output(KdaRun *r) { return tokens_take(&r->o, "o", r->offsets[r->sequences]); }
 
 /* ---- states ---- */
 
 int64_t kda_run_state(const KdaRun *r) { return r->row.value_heads * r->row.key_dim * r->row.value_dim; }
 int64_t kda_run_outputs(const KdaRun *r) { return r->row.batch * r->row.tokens * r->row.value_heads * r->row.value_dim; }
-
-/* Where element i of [sequences][heads][K][V] is in the tensor of the call. */
-static int64_t state_index(const KdaRow *row, int64_t i)
-{
-	int64_t K = row->key_dim, V = row->value_dim;
-	return row->state_v_first ? i / (K * V) * (K * V) + i % V * K + i / V % K : i;
-}
 
 /* Strided calls have states 16 bytes into their buffers: no kernel may count on more. */
 static tilert_dtype state_dtype(const KdaRow *row) { return row->state_bf16 ? TILERT_BF16 : row->state_fp16 ? TILERT_F16 : TILERT_F32; }
@@ -138,7 +49,7 @@ static size_t pool_bytes(const KdaRun *r)
 static int64_t pool_index(const KdaRun *r, int64_t i)
 {
 	int64_t one = kda_run_state(r);
-	return state_shift(&r->row) + slot_of(r, i / one) * pool_stride(r) + state_index(&r->row, i % one);
+	return state_shift(&r->row) + slot_of(r, i / one) * pool_stride(r) + states_place(r->row.state_v_first, r->row.key_dim, r->row.value_dim, i % one);
 }
 
 static void make_indices(KdaRun *r)
@@ -171,8 +82,8 @@ static void make_states(KdaRun *r, Random *random)
 		double x = r->row.values * 0.2 * (double)random_normal(random);
 		if (!begins(r, i / kda_run_state(r)))
 			continue;
-		store(state_dtype(&r->row), laid, pool_index(r, i), x);
-		r->initial[i] = load(state_dtype(&r->row), laid, pool_index(r, i));
+		element_store(state_dtype(&r->row), laid, pool_index(r, i), x);
+		r->initial[i] = element_load(state_dtype(&r->row), laid, pool_index(r, i));
 	}
 	if (initial)
 		r->h0 = buffer_of(laid, pool_bytes(r));
@@ -195,7 +106,7 @@ float *kda_run_final(KdaRun *r)
 	for (int64_t i = 0; i < n; i++) {
 		if (slot_of(r, i / kda_run_state(r)) < 0)
 			continue;
-		out[i] = (float)load(r->p.state_dtype, laid, pool_index(r, i));
+		out[i] = (float)element_load(r->p.state_dtype, laid, pool_index(r, i));
 		memset(laid + pool_index(r, i) * size, 0xff, (size_t)size);
 	}
 	for (size_t i = 0; i < pool_bytes(r); i++) {
@@ -217,7 +128,7 @@ static void normalise(double *x, int64_t n)
 		x[i] /= sqrt(sum) + 1e-30;
 }
 
-static void fill_vectors(KdaTensor *t, KdaKey kind, bool keys, Random *random)
+static void fill_vectors(TokenTensor *t, KdaKey kind, bool keys, Random *random)
 {
 	double *base = doubles(t->heads * t->width);
 	for (int64_t i = 0; i < t->heads * t->width; i++)
@@ -253,7 +164,7 @@ static double log_decay(KdaGate kind, double reset, Random *random)
 	}
 }
 
-static void fill_gates(const KdaRow *row, KdaTensor *g, Random *random)
+static void fill_gates(const KdaRow *row, TokenTensor *g, Random *random)
 {
 	for (int64_t i = 0; i < g->batch * g->tokens * g->heads; i++) {
 		double reset = random_unit(random);
@@ -277,8 +188,8 @@ static double *fill_parameters(Buffer *b, tilert_dtype dtype, int64_t n, Random 
 	void *x = memory((size_t)n * sizeof(float));
 	double *out = doubles(n);
 	for (int64_t i = 0; i < n; i++) {
-		store(dtype, x, i, 0.3 * (double)random_normal(random));
-		out[i] = load(dtype, x, i);
+		element_store(dtype, x, i, 0.3 * (double)random_normal(random));
+		out[i] = element_load(dtype, x, i);
 	}
 	*b = buffer_of(x, (size_t)n * tilert_dtype_size(dtype));
 	free(x);
@@ -337,15 +248,13 @@ static void make_tensors(KdaRun *r, Random *random)
 	fill_vectors(&r->k, row->keys, true, random);
 	fill_gates(row, &r->g, random);
 	fill_values(row, r, random);
-	KdaTensor *const inputs[] = { &r->q, &r->k, &r->v, &r->g, &r->beta };
+	TokenTensor *const inputs[] = { &r->q, &r->k, &r->v, &r->g, &r->beta };
 	for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
 		kda_run_upload(r, inputs[i]);
-	r->o.buffer = buffer_poisoned(bytes_of(&r->o));
+	r->o.buffer = buffer_poisoned(tokens_bytes(&r->o));
 	r->rate = fill_parameters(&r->a_log, r->p.a_log_dtype, row->value_heads, random);
 	r->bias = fill_parameters(&r->dt_bias, r->p.dt_bias_dtype, row->value_heads * row->key_dim, random);
 }
-
-tilert_ptr kda_run_address(const KdaTensor *t) { return t->buffer.p + (tilert_ptr)((size_t)t->first * tilert_dtype_size(t->dtype)); }
 
 static void fill_params(KdaRun *r)
 {
@@ -369,12 +278,12 @@ static void fill_params(KdaRun *r)
 	p->scale = row->scale;
 	if (row->lower_bound < 0)
 		p->lower_bound = row->lower_bound;
-	p->q = kda_run_address(&r->q);
-	p->k = kda_run_address(&r->k);
-	p->v = kda_run_address(&r->v);
-	p->g = kda_run_address(&r->g);
-	p->beta = kda_run_address(&r->beta);
-	p->o = kda_run_address(&r->o);
+	p->q = tokens_address(&r->q);
+	p->k = tokens_address(&r->k);
+	p->v = tokens_address(&r->v);
+	p->g = tokens_address(&r->g);
+	p->beta = tokens_address(&r->beta);
+	p->o = tokens_address(&r->o);
 	p->a_log = row->options & TILEKERN_RAW_GATE && !row->without_a_log ? r->a_log.p : 0;
 	p->dt_bias = row->options & TILEKERN_RAW_GATE && !row->without_dt_bias ? r->dt_bias.p : 0;
 	p->cu_seqlens = r->cu.p;
@@ -424,7 +333,7 @@ KdaRun *kda_run_make(const KdaRow *row)
 
 void kda_run_free(KdaRun *r)
 {
-	KdaTensor *const tensors[] = { &r->q, &r->k, &r->v, &r->g, &r->beta, &r->o };
+	TokenTensor *const tensors[] = { &r->q, &r->k, &r->v, &r->g, &r->beta, &r->o };
 	const Buffer buffers[] = { r->a_log, r->dt_bias, r->cu, r->h0, r->ht, r->indices, r->has, r->workspace };
 	tilekern_kda_close(r->kda);
 	for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {

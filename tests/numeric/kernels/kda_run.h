@@ -5,7 +5,7 @@
 #include <tilekern/kda.h>
 
 #include "tests/check/delta.h"
-#include "tests/numeric/kernels/numeric.h"
+#include "tests/numeric/kernels/tensors.h"
 
 #define KDA_OK(call) numeric_ok((call), tilekern_last_error(), #call, __FILE__, __LINE__)
 
@@ -53,22 +53,12 @@ typedef struct KdaRow {
 	uint64_t seed;
 } KdaRow;
 
-/* A tensor [batch][tokens][heads][width] in a buffer of its own, NaN between its elements when it has strides. */
-typedef struct KdaTensor {
-	Buffer buffer;
-	int64_t batch, tokens, heads, width;
-	tilekern_strides strides;
-	int64_t first;            /* element of the buffer where it starts */
-	tilert_dtype dtype;
-	double *value;            /* what the kernels read */
-} KdaTensor;
-
 typedef struct KdaRun {
 	KdaRow row;               /* the zeros filled in */
 	tilekern_kda *kda;
 	tilekern_kda_params p;
 	int64_t sequences, *offsets; /* offsets: [sequences + 1] tokens of all rows */
-	KdaTensor q, k, v, g, beta, o;
+	TokenTensor q, k, v, g, beta, o;
 	Buffer a_log, dt_bias, cu, h0, ht, indices, has, workspace;
 	double *rate, *bias, *initial; /* of heads; of heads and channels; [sequences][heads][K][V] */
 } KdaRun;
@@ -79,11 +69,6 @@ void kda_run_poison(KdaRun *r);
 void kda_run_forward(KdaRun *r);
 /* The elements of sequences; whatever else is in the buffers must still be NaN bytes.  final: NULL where there is none. */
 float *kda_run_output(KdaRun *r);
-/* Of any tensor; `name` is for messages.  cleared: tokens behind the last sequence must be 0. */
-float *kda_run_read(const KdaRun *r, const KdaTensor *t, const char *name, bool cleared);
-/* A tensor for tokens of the run, strided where its row is, values not set, the buffer poisoned. */
-KdaTensor kda_run_tensor(const KdaRun *r, int64_t heads, int64_t width, tilert_dtype dtype);
-tilert_ptr kda_run_address(const KdaTensor *t);
 Delta kda_run_reference(const KdaRun *r);
 float *kda_run_final(KdaRun *r);
 /* Against the token recurrence, the contract or what the row allows. */
@@ -91,6 +76,6 @@ void kda_run_check(KdaRun *r);
 int64_t kda_run_state(const KdaRun *r);   /* elements of the states of a sequence */
 int64_t kda_run_outputs(const KdaRun *r); /* elements of o */
 /* Writes value[] to the device anew. */
-void kda_run_upload(KdaRun *r, KdaTensor *t);
+void kda_run_upload(KdaRun *r, TokenTensor *t);
 
 #endif
