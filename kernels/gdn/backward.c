@@ -101,7 +101,7 @@ static tilert_status check_addresses(const char *who, const Params *p, const til
 	const CheckPointer pointers[] = {
 		{ "dfinal_state", p->dfinal_state, 16, false }, { "dq", p->dq, 16, false }, { "dk", p->dk, 16, false }, { "dv", p->dv, 16, false },
 		{ "dg", p->dg, (unsigned)tilert_dtype_size(f->gate_dtype), false }, { "dbeta", p->dbeta, (unsigned)tilert_dtype_size(f->beta_dtype), false },
-		{ "da_log", p->da_log, 4, false }, { "ddt_bias", p->ddt_bias, 4, false }, { "dinitial_state", p->dinitial_state, 16, false },
+		{ "da_log", p->da_log, 16, false }, { "ddt_bias", p->ddt_bias, 16, false }, { "dinitial_state", p->dinitial_state, 16, false },
 		{ "workspace", p->workspace, WORKSPACE_ALIGN, f->tokens > 0 }, { "states", f->states, 16, false }, { "u", f->u, 16, false },
 		{ "records", f->records, WORKSPACE_ALIGN, false },
 	};

@@ -81,8 +81,8 @@ static tilert_status check_addresses(const char *who, const tilekern_gdn_params 
 	const unsigned gate = (unsigned)tilert_dtype_size(p->gate_dtype), beta = (unsigned)tilert_dtype_size(p->beta_dtype);
 	const CheckPointer pointers[] = {
 		{ "q", p->q, 16, tokens }, { "k", p->k, 16, tokens }, { "v", p->v, 16, tokens }, { "g", p->g, gate, tokens },
-		{ "beta", p->beta, beta, tokens }, { "o", p->o, 16, tokens }, { "a_log", p->a_log, (unsigned)tilert_dtype_size(p->a_log_dtype), raw },
-		{ "dt_bias", p->dt_bias, (unsigned)tilert_dtype_size(p->dt_bias_dtype), false }, { "workspace", p->workspace, WORKSPACE_ALIGN, tokens },
+		{ "beta", p->beta, beta, tokens }, { "o", p->o, 16, tokens }, { "a_log", p->a_log, 16, raw },
+		{ "dt_bias", p->dt_bias, 16, false }, { "workspace", p->workspace, WORKSPACE_ALIGN, tokens },
 		{ "states", p->states, 16, false }, { "u", p->u, 16, false }, { "records", p->records, WORKSPACE_ALIGN, false }, sequences_pointer(SEQUENCES_OF(p)),
 	};
 	return check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);

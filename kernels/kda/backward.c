@@ -95,7 +95,7 @@ static tilert_status check_addresses(const char *who, const Params *p, const til
 {
 	const CheckPointer pointers[] = {
 		{ "dfinal_state", p->dfinal_state, 16, false }, { "dq", p->dq, 16, false }, { "dk", p->dk, 16, false }, { "dv", p->dv, 16, false },
-		{ "dg", p->dg, 16, false }, { "dbeta", p->dbeta, (unsigned)tilert_dtype_size(f->beta_dtype), false }, { "da_log", p->da_log, 4, false },
+		{ "dg", p->dg, 16, false }, { "dbeta", p->dbeta, (unsigned)tilert_dtype_size(f->beta_dtype), false }, { "da_log", p->da_log, 16, false },
 		{ "ddt_bias", p->ddt_bias, 4, false }, { "dinitial_state", p->dinitial_state, 16, false },
 		{ "workspace", p->workspace, WORKSPACE_ALIGN, f->tokens > 0 },
 	};
@@ -112,8 +112,8 @@ static tilert_status check_regions(const char *who, const Params *p, const tilek
 	const tilekern_kda_params scan = again(p, f);
 	const States st = STATES_OF(&scan);
 	Region r[OWN + INPUTS + GRADIENTS + STATES_REGIONS] = {
-		{ "workspace", p->workspace, f->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true }, { "a_log", f->a_log, heads, 0, 0, false },
-		{ "dt_bias", f->dt_bias, heads * f->key_dim, 0, 0, false }, sequences_region(SEQUENCES_OF(f)),
+		{ "workspace", p->workspace, f->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true }, { "a_log", f->a_log, f->value_heads * (int64_t)tilert_dtype_size(f->a_log_dtype), 0, 0, false },
+		{ "dt_bias", f->dt_bias, f->value_heads * f->key_dim * (int64_t)tilert_dtype_size(f->dt_bias_dtype), 0, 0, false }, sequences_region(SEQUENCES_OF(f)),
 		{ "saved", f->saved, f->tokens > 0 ? (int64_t)f->saved_bytes : 0, 0, 0, false },
 		{ "dfinal_state", p->dfinal_state, ends, 0, 0, false }, { "dinitial_state", p->dinitial_state, ends, 0, 0, true },
 		{ "da_log", p->da_log, heads, 0, 0, true }, { "ddt_bias", p->ddt_bias, heads * f->key_dim, 0, 0, true },

@@ -1,4 +1,4 @@
-/* tilekern/kda.h - Kimi Delta Attention (chunked prefill, forward) on Hopper GPUs and on the CPU device.
+/* tilekern/kda.h - Kimi Delta Attention (chunked prefill, forward and backward) on Hopper GPUs and on the CPU device.
  *
  *     tilekern_kda *kda;
  *     tilekern_kda_open(device, &kda);
@@ -43,7 +43,7 @@ typedef struct tilekern_kda_params {
 	int64_t batch, tokens;               /**< rows of the tensors and tokens of a row */
 	int64_t sequences;                   /**< with cu_seqlens: how many there are; else each row is one */
 	int64_t qk_heads, value_heads;       /**< value_heads is a multiple of qk_heads */
-	int64_t key_dim, value_dim;          /**< at most 256 */
+	int64_t key_dim, value_dim;          /**< 1 .. 256 */
 	tilert_dtype dtype;                  /**< of q, k, v, o: TILERT_BF16 or TILERT_F16 */
 	tilert_dtype gate_dtype, beta_dtype; /**< TILERT_F32, TILERT_BF16 or TILERT_F16 */
 	tilert_dtype a_log_dtype, dt_bias_dtype; /**< TILERT_F32, TILERT_BF16 or TILERT_F16 */
@@ -61,7 +61,7 @@ typedef struct tilekern_kda_params {
 	tilert_ptr g;                        /**< gate_dtype [batch][tokens][value_heads][key_dim]: natural logarithm of the decay, or the raw
 	                                      *   gate; at a multiple of 16 bytes */
 	tilert_ptr beta;                     /**< beta_dtype [batch][tokens][value_heads] */
-	tilert_ptr a_log, dt_bias;           /**< [value_heads] and [value_heads][key_dim], with RAW_GATE; optional: zeros */
+	tilert_ptr a_log, dt_bias;           /**< [value_heads], at a multiple of 16, and [value_heads][key_dim], with RAW_GATE; optional: zeros */
 	tilert_ptr cu_seqlens;               /**< optional: packed sequences, [sequences + 1] offsets (call.h) */
 	tilert_ptr o;                        /**< dtype [batch][tokens][value_heads][value_dim], written; at a multiple of 16 bytes */
 	tilekern_strides q_strides, k_strides, v_strides, g_strides, beta_strides, o_strides; /**< all but beta: multiples of 16 bytes */
@@ -151,7 +151,7 @@ typedef struct tilekern_kda_backward_params {
 	tilert_ptr dout;                   /**< as o */
 	tilert_ptr dfinal_state;           /**< f32 [sequences][value_heads] states, contiguous, V first as the forward's; 0: zeros */
 	tilert_ptr dq, dk, dv, dg, dbeta;  /**< as q, k, v, g, beta, of their dtypes, written; 0: not wanted */
-	tilert_ptr da_log, ddt_bias;       /**< f32, as a_log and dt_bias, with RAW_GATE, written; 0: not wanted */
+	tilert_ptr da_log, ddt_bias;       /**< f32, as a_log and dt_bias, with RAW_GATE, da_log at a multiple of 16, written; 0: not wanted */
 	tilert_ptr dinitial_state;         /**< as dfinal_state, written; 0: not wanted */
 	tilekern_strides dout_strides, dq_strides, dk_strides, dv_strides, dg_strides, dbeta_strides; /**< all but dbeta: multiples of 16 bytes */
 	tilert_ptr workspace;              /**< at a multiple of 256; in use until the work queued has finished */

@@ -169,6 +169,7 @@ static void run_refusals(const void *row)
 	REFUSED((p.cu_seqlens = r->a_log.p, p.sequences = 1), "batch", "2", "cu_seqlens");
 	REFUSED((p.cu_seqlens = r->a_log.p, p.batch = 1, p.sequences = -1), "sequences", "-1");
 	REFUSED(p.options = RAW, "a_log");
+	REFUSED((p.options = RAW, p.a_log = r->a_log.p + 4), "a_log is at", "16");
 	REFUSED(p.options = 64, "options", "0x40");
 	REFUSED(p.options = TWICE, "TWICE_BETA", "SIGMOID_BETA");
 	REFUSED(p.split = (tilekern_split)7, "split", "7");

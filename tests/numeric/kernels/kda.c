@@ -256,6 +256,7 @@ static void run_refusals(const void *row)
 	REFUSED(p.gate_dtype = TILERT_I32, "gate_dtype", "i32");
 	REFUSED(p.beta_dtype = TILERT_I32, "beta_dtype", "i32");
 	REFUSED(p.a_log_dtype = TILERT_I32, "a_log_dtype", "i32");
+	REFUSED(p.a_log = r->a_log.p + 4, "a_log is at", "16");
 	REFUSED(p.dt_bias_dtype = TILERT_I32, "dt_bias_dtype", "i32");
 	REFUSED(p.state_dtype = TILERT_I32, "state_dtype", "i32");
 	REFUSED(p.state_stride = 8, "state_stride", "8");

@@ -150,6 +150,28 @@ static void run_refusals(const void *row)
 	backward_release(&b->all);
 }
 
+/* 16-bit a_log and dt_bias end where their gradients may begin. */
+static void run_neighbours(const void *row)
+{
+	KdaBackward *b = make(row);
+	tilekern_kda_params f = b->r->p;
+	tilekern_kda_backward_params p = b->p;
+	tilekern_kda_call *c;
+	p.forward = &f;
+	p.da_log = f.a_log + (tilert_ptr)(f.value_heads * 2);
+	p.ddt_bias = f.dt_bias + (tilert_ptr)(f.value_heads * f.key_dim * 2);
+	KDA_OK(tilekern_kda_backward_prepare(b->r->kda, &p, &c));
+	tilekern_kda_call_destroy(c);
+	p.da_log += 4;
+	expect_refused(b, &p, (const char *[]){ "da_log is at", "16", NULL });
+	p.da_log = f.a_log;
+	expect_refused(b, &p, (const char *[]){ "a_log (", "da_log (", "overlap", NULL });
+	p.da_log = 0;
+	p.ddt_bias -= 4;
+	expect_refused(b, &p, (const char *[]){ "dt_bias (", "ddt_bias (", "overlap", NULL });
+	backward_release(&b->all);
+}
+
 /* What the forward's parameters say counts, though they are where they were. */
 static void run_other_forward(const void *row)
 {
@@ -273,6 +295,7 @@ size_t kda_backward_cases(NumericCase *out)
 		{ "other_parameters_of_the_forward", run_other_forward, { .tokens = 33, .seed = 26 } },
 		{ "random_calls", run_random, { .seed = 25 } },
 		{ "nothing_to_do", run_nothing, { .batch = 2, .states = KDA_BOTH, .seed = 19 } },
+		{ "16_bit_parameters_beside_their_gradients", run_neighbours, { .tokens = 3, .value_heads = 8, .options = RAW, .sixteen = true, .seed = 55 } },
 		{ "refuses_wrong_arguments", run_refusals, { .batch = 2, .tokens = 3, .qk_heads = 2, .states = KDA_BOTH, .seed = 20 } },
 	};
 	static KdaRow rows[sizeof cases / sizeof cases[0]];
