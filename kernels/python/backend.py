@@ -4,7 +4,7 @@
     pip install ./kernels/python --config-settings modules=build/release/kernels      # kernels that a build has compiled: a C compiler is enough
     pip wheel ./kernels/python --config-settings cc="zig cc -target x86_64-linux-gnu.2.17"   # for older systems than this one
 
-The wheel's tag says which glibc its libraries need.
+Paths are relative to the checkout: pip runs this elsewhere.  The wheel's tag says which glibc its libraries need.
 """
 import base64
 import hashlib
@@ -56,7 +56,7 @@ def compiler_options(cc):
 
 
 def build_libraries(build, prefix, modules, cc):
-    configure(build, TILE_COMPILER="OFF", TILE_KERNEL_MODULES=Path(modules).resolve(), TILE_WHEEL="ON", CMAKE_INSTALL_PREFIX=prefix, CMAKE_INSTALL_LIBDIR="lib",
+    configure(build, TILE_COMPILER="OFF", TILE_KERNEL_MODULES=ROOT / modules, TILE_WHEEL="ON", CMAKE_INSTALL_PREFIX=prefix, CMAKE_INSTALL_LIBDIR="lib",
               **compiler_options(cc))
     run("cmake", "--build", build, "-j", str(os.cpu_count()))
     run("cmake", "--install", build, "--strip", stdout=subprocess.DEVNULL)
@@ -84,9 +84,8 @@ def pack(folder, wheel_directory, tag):
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {p['name']}\nVersion: {p['version']}\nSummary: {p['description']}\nLicense: {p['license']}\n"
                             f"Requires-Python: {p['requires-python']}\nDescription-Content-Type: text/markdown\n\n{readme}",
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: tilekern backend\nRoot-Is-Purelib: false\nTag: {tag}\n",
+        f"{info}/LICENSE": (ROOT / "LICENSE").read_text(),
     }
-    if (ROOT / "LICENSE").exists():
-        texts[f"{info}/LICENSE"] = (ROOT / "LICENSE").read_text()
     name = f"{p['name']}-{p['version']}-{tag}.whl"
     record = []
 
@@ -113,7 +112,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     settings = config_settings or {}
     with tempfile.TemporaryDirectory() as tmp:
         tmp = Path(tmp)
-        build = Path(settings["build"]).resolve() if "build" in settings else tmp / "build"
+        build = ROOT / settings["build"] if "build" in settings else tmp / "build"
         modules = settings.get("modules") or compile_modules(build / "kernels")
         package = tmp / "stage" / "tilekern"
         shutil.copytree(HERE / "tilekern", package, ignore=shutil.ignore_patterns(*EXCLUDED))
