@@ -7,7 +7,7 @@ import torch
 from reference import DEVICE, activated, assert_close, double, inputs, recurrence
 
 import tilekern
-from tilekern import functions, log
+from tilekern import log
 
 FUNCTIONS = dict(gdn=tilekern.chunk_gated_delta_rule, kda=tilekern.chunk_kda)
 SIGNATURES = dict(
@@ -46,6 +46,16 @@ def test_channels_and_gradients(name, K, V):
         assert_close(have, w, 0.03, f"gradient of {n}")
 
 
+@pytest.mark.parametrize("name,K,V", [("gdn", 256, 256), ("kda", 256, 136), ("kda", 132, 256)])
+def test_most_channels(name, K, V):
+    q, k, v, g, beta = inputs(name == "kda", T=37, H=1, HV=2, K=K, V=V)
+    o, state = FUNCTIONS[name](q, k, v, g, beta, output_final_state=True)
+    want, want_state = recurrence(*double(q, k, v, g, beta))
+    assert o.shape == v.shape and state.shape == (1, 2, K, V)
+    assert_close(o, want, 0.006, "o")
+    assert_close(state, want_state, 0.006, "final state")
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_second_derivatives_are_refused(name):
     x = [t.requires_grad_() for t in inputs(name == "kda", T=5, H=1, HV=1)]
@@ -82,26 +92,31 @@ FLA_REFUSES = [
     ("kda", dict(chunk_size=16), ValueError, "either 32 or 64"),
     ("kda", dict(use_graph=True, cu_seqlens=[0, 9], max_num_seqs=2), AssertionError, "exactly max_num_seqs"),
     ("kda", dict(use_graph=True, H=3), AssertionError, "evenly divisible"),
+    ("kda", dict(K=264), AssertionError, "key headdim <=256 for KDA, got 264"),
 ]
 WE_REFUSE = [
     ("gdn", dict(cp_context=object()), "context parallelism"),
     ("gdn", dict(K=264), "K and V are 264 and 128, but at most 256 and 256"),
     ("gdn", dict(K=136, grad=True), "K and V are 136 and 128, but gradients are served up to 128 and 256"),
     ("gdn", dict(float=True), "q is torch.float32"),
+    ("gdn", dict(scale=0.0), "scale is 0"),
+    ("gdn", dict(states=1, half_states=True), "initial_state is torch.float16, not torch.float32"),
+    ("kda", dict(V=264), "K and V are 128 and 264, but at most 256 and 256"),
+    ("kda", dict(scale=0.0), "scale is 0"),
     ("kda", dict(K=136, grad=True), "K and V are 136 and 128, but gradients are served up to 128 and 128"),
     ("kda", dict(return_intermediate_states=True), "return_intermediate_states"),
     ("kda", dict(use_gate_in_kernel=True, A_log=1, lower_bound=-7.0), "lower_bound is -7.0"),
 ]
 
 
-def refused(name, B=1, H=2, K=128, states=None, grad=False, float=False, A_log=None, **kwargs):
-    x = inputs(name == "kda", B=B, T=9, H=H, HV=4, K=K)
+def refused(name, B=1, H=2, K=128, V=128, states=None, half_states=False, grad=False, float=False, A_log=None, **kwargs):
+    x = inputs(name == "kda", B=B, T=9, H=H, HV=4, K=K, V=V)
     if float:
         x[:3] = [t.float() for t in x[:3]]
     if grad:
         x[0].requires_grad_()
     if states:
-        kwargs["initial_state"] = torch.zeros(states, 4, K, 128, device=DEVICE)
+        kwargs["initial_state"] = torch.zeros(states, 4, K, V, device=DEVICE, dtype=torch.float16 if half_states else None)
     if A_log:
         kwargs["A_log"] = torch.zeros(4, device=DEVICE)
     if "cu_seqlens" in kwargs:
@@ -128,4 +143,4 @@ def test_show_config(capsys):
     tilekern.chunk_kda(*inputs(True, T=3, H=1, HV=1))
     tilekern.show_config()
     text = capsys.readouterr().out
-    assert torch.__version__ in text and "x served" in text and functions.KDA.name == "kda"
+    assert torch.__version__ in text and "x served" in text

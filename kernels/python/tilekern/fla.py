@@ -39,7 +39,7 @@ def check_gdn(q, k, v, g, beta, scale=None, initial_state=None, output_final_sta
     if kwargs.get("use_gate_in_kernel") and kwargs.get("A_log") is None:
         return "use_gate_in_kernel without A_log"
     trained = functions.needs_gradient(q, k, v, g, beta, initial_state, kwargs)
-    return functions.refusal(functions.GDN, q, k, v, g, beta, trained, initial_state, cp_context)
+    return functions.refusal(functions.GDN, q, k, v, g, beta, trained, scale, initial_state, cp_context)
 
 
 def check_kda(q, k, v, g, beta, scale=None, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False, use_gate_in_kernel=False,
@@ -51,7 +51,7 @@ def check_kda(q, k, v, g, beta, scale=None, initial_state=None, output_final_sta
     functions.check_kda(q, k, v, g, beta, initial_state, use_gate_in_kernel, use_beta_sigmoid_in_kernel, allow_neg_eigval, safe_gate, lower_bound, cu_seqlens,
                         use_graph, max_num_seqs, kwargs)
     trained = functions.needs_gradient(q, k, v, g, beta, initial_state, kwargs)
-    return functions.refusal(functions.KDA, q, k, v, g, beta, trained, initial_state, cp_context) or functions.kda_refusal(
+    return functions.refusal(functions.KDA, q, k, v, g, beta, trained, scale, initial_state, cp_context) or functions.kda_refusal(
         use_gate_in_kernel, lower_bound, return_intermediate_states)
 
 

@@ -113,7 +113,7 @@ def needs_gradient(q, k, v, g, beta, initial_state, kwargs):
     return any(t is not None and t.requires_grad for t in (initial_state, kwargs.get("A_log"), kwargs.get("dt_bias")))
 
 
-def refusal(kind, q, k, v, g, beta, trained, initial_state, cp_context):
+def refusal(kind, q, k, v, g, beta, trained, scale, initial_state, cp_context):
     """Why a call that FLA serves is not one of these kernels', or None."""
     K, V = q.shape[-1], v.shape[-1]
     if cp_context is not None:
@@ -129,6 +129,8 @@ def refusal(kind, q, k, v, g, beta, trained, initial_state, cp_context):
         return f"K and V are {K} and {V}, but at most {kind.max_key} and {kind.max_value} are served"
     if trained and (K > kind.max_trained[0] or V > kind.max_trained[1]):
         return f"K and V are {K} and {V}, but gradients are served up to {kind.max_trained[0]} and {kind.max_trained[1]}"
+    if scale == 0:
+        return "scale is 0, which the kernels take for K^-0.5"
     if initial_state is not None and initial_state.dtype != torch.float32:
         return f"initial_state is {initial_state.dtype}, not torch.float32"
     if q.device.type not in ("cuda", "cpu"):
@@ -239,11 +241,11 @@ def chunk_gated_delta_rule(
         check_gdn(q, k, v, initial_state, cu_seqlens, use_beta_sigmoid_in_kernel, allow_neg_eigval, kwargs)
         if gate and kwargs.get("A_log") is None:
             raise ValueError("`A_log` must be provided when `use_gate_in_kernel=True`.")
-        reason = refusal(GDN, q, k, v, g, beta, trained, initial_state, cp_context)
+        reason = refusal(GDN, q, k, v, g, beta, trained, scale, initial_state, cp_context)
         if reason:
             refuse("chunk_gated_delta_rule", reason)
 
-    if allow_neg_eigval or cp_context is not None:
+    if allow_neg_eigval or scale == 0 or cp_context is not None or (initial_state is not None and initial_state.dtype != torch.float32):
         diagnose()
     A_log, dt_bias = parameters(kwargs) if gate else (None, None)
     o, state = attempt("chunk_gated_delta_rule", diagnose, trained, kwargs, GDN, q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, scale,
@@ -297,12 +299,13 @@ def chunk_kda(
     def diagnose():
         check_kda(q, k, v, g, beta, initial_state, use_gate_in_kernel, use_beta_sigmoid_in_kernel, allow_neg_eigval, safe_gate, lower_bound, cu_seqlens,
                   use_graph, max_num_seqs, kwargs)
-        reason = refusal(KDA, q, k, v, g, beta, trained, initial_state, cp_context) or kda_refusal(
+        reason = refusal(KDA, q, k, v, g, beta, trained, scale, initial_state, cp_context) or kda_refusal(
             use_gate_in_kernel, lower_bound, return_intermediate_states)
         if reason:
             refuse("chunk_kda", reason)
 
-    if allow_neg_eigval or use_gate_in_kernel or use_graph or return_intermediate_states or initial_state is not None or cp_context is not None:
+    if (allow_neg_eigval or use_gate_in_kernel or use_graph or return_intermediate_states or scale == 0 or initial_state is not None
+            or cp_context is not None):
         diagnose()
     A_log, dt_bias = parameters(kwargs) if use_gate_in_kernel else (None, None)
     if trained and g.dtype not in (torch.float32, q.dtype):
