@@ -2,6 +2,7 @@
 import ctypes
 import os
 import platform
+import sys
 
 import torch
 
@@ -30,8 +31,6 @@ def devices():
 
 def config():
     """Lines of (name, value)."""
-    import sys
-
     from . import __version__
 
     lines = [("tilekern", __version__), ("libraries", str(ops.folder())), ("torch", torch.__version__), ("python", platform.python_version()),
@@ -40,7 +39,7 @@ def config():
     lines.append(("FLA", "not imported" if fla is None else f"{getattr(fla, '__version__', '?')}, "
                   + ("backend registered" if "tilekern.fla" in sys.modules else "import tilekern.fla registers the backend")))
     lines += [(n, os.environ[n]) for n in ("TILEKERN_LIB", "TILEKERN_LOG", "FLA_TILEKERN") if n in os.environ]
-    lines += [(f"{function}", f"{n} x {what}") for (function, what), n in sorted(log.counts.items())]
+    lines += [(function, f"{n} x {what}") for (function, what), n in sorted(log.counts.items())]
     return lines
 
 

@@ -41,7 +41,7 @@ def run(op, *args):
     try:
         return op(*args)
     except RuntimeError as e:
-        if type(e) is RuntimeError and str(e).startswith(("tilekern::", "tilekern_")):
+        if type(e) is RuntimeError and str(e).startswith("tilekern::"):
             raise ValueError(str(e)) from None
         raise
 
@@ -100,7 +100,7 @@ def fake_prefill(*args, **kwargs):
 
 
 def gradients(ctx, name, dout, dfinal_state):
-    """Of the inputs, None for what is not wanted."""
+    """Of all inputs, None for what is not wanted."""
     if torch.is_grad_enabled():
         raise RuntimeError("tilekern has no second derivatives: do not ask for create_graph=True")
     *tensors, saved = ctx.saved_tensors
@@ -114,7 +114,8 @@ def gradients(ctx, name, dout, dfinal_state):
         dfinal_state = dfinal_state.float() if final else None
     grads = BACKWARD[name](*tensors, saved, dout, dfinal_state, scale, options, v_first, wanted, lower_bound)
     # those of states and of gates' parameters are made in float32
-    return [(g if g.dtype == t.dtype else g.to(t.dtype)) if wanted >> i & 1 else None for i, (g, t) in enumerate(zip(grads, tensors))]
+    of_tensors = [(g if g.dtype == t.dtype else g.to(t.dtype)) if wanted >> i & 1 else None for i, (g, t) in enumerate(zip(grads, tensors))]
+    return (*of_tensors, *(None,) * (TENSORS - GRADIENTS + len(ctx.numbers)))
 
 
 def remember(ctx, tensors, saved, numbers):
@@ -129,7 +130,7 @@ def setup_context(ctx, inputs, output):
 
 
 def differentiate(name):
-    return lambda ctx, dout, dfinal_state, _: (*gradients(ctx, name, dout, dfinal_state), *(None,) * (1 + len(ctx.numbers)))
+    return lambda ctx, dout, dfinal_state, _: gradients(ctx, name, dout, dfinal_state)
 
 
 def function(name):
@@ -145,7 +146,7 @@ def function(name):
 
         @staticmethod
         def backward(ctx, dout, dfinal_state):
-            return (*gradients(ctx, name, dout, dfinal_state), *(None,) * (1 + len(ctx.numbers)))
+            return gradients(ctx, name, dout, dfinal_state)
 
     return Chunked
 
@@ -160,8 +161,8 @@ def forward(name, trained, *args):
 
 def register():
     for name in ("gdn", "kda"):
-        for forward in (f"tilekern::{name}_fwd", f"tilekern::{name}_infer"):
-            torch.library.register_fake(forward, fake_forward(name))
+        for what in ("fwd", "infer"):
+            torch.library.register_fake(f"tilekern::{name}_{what}", fake_forward(name))
         torch.library.register_fake(f"tilekern::{name}_bwd", fake_backward)
         torch.library.register_fake(f"tilekern::{name}_prefill", fake_prefill)
         torch.library.register_autograd(f"tilekern::{name}_fwd", differentiate(name), setup_context=setup_context)

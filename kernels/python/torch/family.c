@@ -4,15 +4,19 @@
 #include <stddef.h>
 
 /* Fields that are looked at as those of gdn lie in the same places. */
-#define SAME_PLACE(FIELD) _Static_assert(offsetof(tilekern_gdn_params, FIELD) == offsetof(tilekern_kda_params, FIELD), #FIELD)
-SAME_PLACE(dtype);
-SAME_PLACE(scale);
-SAME_PLACE(q);
-SAME_PLACE(o_strides);
-SAME_PLACE(initial_state);
-SAME_PLACE(has_initial_state);
-SAME_PLACE(workspace_bytes);
-_Static_assert(offsetof(tilekern_gdn_backward_params, workspace_bytes) == offsetof(tilekern_kda_backward_params, workspace_bytes), "backward");
+#define SAME_PLACE(PARAMS, FIELD) _Static_assert(offsetof(tilekern_gdn_##PARAMS, FIELD) == offsetof(tilekern_kda_##PARAMS, FIELD), #FIELD)
+SAME_PLACE(params, dtype);
+SAME_PLACE(params, scale);
+SAME_PLACE(params, q);
+SAME_PLACE(params, o_strides);
+SAME_PLACE(params, initial_state);
+SAME_PLACE(params, has_initial_state);
+SAME_PLACE(params, workspace_bytes);
+SAME_PLACE(backward_params, dout);
+SAME_PLACE(backward_params, dbeta);
+SAME_PLACE(backward_params, dinitial_state);
+SAME_PLACE(backward_params, dout_strides);
+SAME_PLACE(backward_params, workspace_bytes);
 _Static_assert(sizeof(tilekern_gdn_backward_params) == sizeof(tilekern_kda_backward_params), "backward");
 
 static size_t aligned(size_t n) { return (n + 255) / 256 * 256; }

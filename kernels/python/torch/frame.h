@@ -40,7 +40,7 @@ void frame_begin(Frame *f, const char *op);
 Tensor frame_hold(Frame *f, Value v, bool optional);
 /* Checks a tensor, and copies it to where its strides fit; false: it failed. */
 bool frame_take(Frame *f, const Arg *a, Tensor t, Given *out);
-/* A new tensor on the frame's device; it is the frame's until frame_return. */
+/* A new tensor on the frame's device; it is the frame's until frame_end gives it back. */
 bool frame_new(Frame *f, int rank, const int64_t *sizes, tilert_dtype type, Given *out);
 bool frame_bytes(Frame *f, size_t bytes, size_t align, Given *out);
 int64_t frame_dim(const Frame *f, char letter);
@@ -51,5 +51,6 @@ bool frame_fail(Frame *f, bool is_value, const char *format, ...) __attribute__(
 void frame_end(Frame *f, Value *stack, const Given *outputs, int n);
 
 double value_double(Value v);
+static inline bool value_bool(Value v) { return (uint8_t)v != 0; } /* the bytes above it may be anything */
 
 #endif

@@ -35,7 +35,7 @@ static tilekern_strides strides(const Given *g) { return (tilekern_strides){ g->
 
 /* ---- what all calls begin with ----------------------------------------------------------------------------------- */
 
-static bool take_inputs(Frame *f, FamilyName family, Value *stack, Given in[INPUTS])
+static void take_inputs(Frame *f, FamilyName family, Value *stack, Given in[INPUTS])
 {
 	for (int i = 0; i < INPUTS; i++) {
 		const Arg *a = &inputs[family][i];
@@ -45,7 +45,6 @@ static bool take_inputs(Frame *f, FamilyName family, Value *stack, Given in[INPU
 		if (!f->failed)
 			frame_take(f, a, t, &in[i]);
 	}
-	return !f->failed;
 }
 
 static bool take_offsets(Frame *f, Tensor t, Given *cu)
@@ -78,21 +77,20 @@ static void describe(Call *c, const Frame *f, const Given in[INPUTS], const Give
 		p->cu_seqlens = cu->p, p->seqlens_dtype = cu->type;
 }
 
-static Call *call_begin(Call *c, FamilyName family)
+/* Numbers that every operator has, next to one another. */
+enum { N_SCALE, N_OPTIONS, N_V_FIRST };
+
+static void call_begin(Call *c, FamilyName family, const Frame *f, const Given in[INPUTS], const Given *cu, const Value *numbers, Value lower_bound)
 {
 	memset(c, 0, sizeof *c);
 	c->family = family;
 	families[family].init(&c->forward);
-	return c;
-}
-
-static void set_numbers(Call *c, double scale, int64_t options, bool v_first, double lower_bound)
-{
-	c->forward.gdn.scale = (float)scale;
-	c->forward.gdn.options = (unsigned)options;
-	c->forward.gdn.state_v_first = v_first;
-	if (c->family == KDA)
-		c->forward.kda.lower_bound = (float)lower_bound;
+	describe(c, f, in, cu);
+	c->forward.gdn.scale = (float)value_double(numbers[N_SCALE]);
+	c->forward.gdn.options = (unsigned)numbers[N_OPTIONS];
+	c->forward.gdn.state_v_first = value_bool(numbers[N_V_FIRST]);
+	if (family == KDA)
+		c->forward.kda.lower_bound = (float)value_double(lower_bound);
 }
 
 /* [N][G] states of the frame's layout. */
@@ -138,7 +136,7 @@ static bool new_saved(Frame *f, Device *d, Call *c, bool save, Given *saved, Giv
 static bool forward_outputs(Frame *f, Call *c, const Given *h0, Value *stack, Given outputs[2])
 {
 	tilekern_gdn_params *p = &c->forward.gdn;
-	const bool wanted = (bool)(uint8_t)stack[WANT_FINAL];
+	const bool wanted = value_bool(stack[WANT_FINAL]);
 	if (!new_like(f, &out, p->dtype, &outputs[0]) || !new_states(f, wanted, p->state_v_first != 0, h0->t ? h0->type : TILERT_F32, &outputs[1]))
 		return false;
 	p->o = outputs[0].p;
@@ -154,13 +152,12 @@ static bool run_forward(Frame *f, FamilyName family, Value *stack, Given outputs
 	Call c;
 	take_inputs(f, family, stack, in);
 	Tensor first = frame_hold(f, stack[INITIAL], true), offsets = frame_hold(f, stack[CU], true);
-	const bool v_first = (bool)(uint8_t)stack[V_FIRST];
+	const bool v_first = value_bool(stack[V_FIRST]);
 	if (f->failed || !take_offsets(f, offsets, &cu) || !frame_take(f, &initial_state[v_first], first, &h0))
 		return false;
-	describe(call_begin(&c, family), f, in, &cu);
-	set_numbers(&c, value_double(stack[SCALE]), (int64_t)stack[OPTIONS], v_first, value_double(stack[LOWER_BOUND]));
+	call_begin(&c, family, f, in, &cu, stack + SCALE, stack[LOWER_BOUND]);
 	Device *d = device_of(f, family);
-	if (!d || !forward_outputs(f, &c, &h0, stack, outputs) || !new_saved(f, d, &c, (bool)(uint8_t)stack[SAVE], &outputs[2], &aligned) || !device_run(f, d, &c))
+	if (!d || !forward_outputs(f, &c, &h0, stack, outputs) || !new_saved(f, d, &c, value_bool(stack[SAVE]), &outputs[2], &aligned) || !device_run(f, d, &c))
 		return false;
 	if (aligned.p != outputs[2].p)
 		memcpy((void *)(uintptr_t)outputs[2].p, (const void *)(uintptr_t)aligned.p, (size_t)outputs[2].sizes[0]);
@@ -217,22 +214,14 @@ static bool take_saved(Frame *f, Device *d, Call *c, Tensor t, Given *saved)
 	return true;
 }
 
-#define FILL(PARAMS, DOUT, ENDS, GRADS) \
-	do { \
-		(PARAMS)->size = sizeof *(PARAMS); \
-		(PARAMS)->dout = (DOUT)->p, (PARAMS)->dout_strides = strides(DOUT), (PARAMS)->dfinal_state = (ENDS)->p; \
-		(PARAMS)->dq = (GRADS)[D_Q].p, (PARAMS)->dk = (GRADS)[D_K].p, (PARAMS)->dv = (GRADS)[D_V].p, (PARAMS)->dg = (GRADS)[D_G].p; \
-		(PARAMS)->dbeta = (GRADS)[D_BETA].p, (PARAMS)->da_log = (GRADS)[D_A_LOG].p, (PARAMS)->ddt_bias = (GRADS)[D_DT_BIAS].p; \
-		(PARAMS)->dinitial_state = (GRADS)[D_INITIAL].p; \
-	} while (0)
-
 static void describe_backward(Call *c, const Given *dout, const Given *ends, const Given d[GRADIENTS])
 {
+	tilekern_gdn_backward_params *p = &c->backward.gdn;
 	c->is_backward = 1;
-	if (c->family == GDN)
-		FILL(&c->backward.gdn, dout, ends, d);
-	else
-		FILL(&c->backward.kda, dout, ends, d);
+	p->size = sizeof *p;
+	p->dout = dout->p, p->dout_strides = strides(dout), p->dfinal_state = ends->p;
+	p->dq = d[D_Q].p, p->dk = d[D_K].p, p->dv = d[D_V].p, p->dg = d[D_G].p, p->dbeta = d[D_BETA].p;
+	p->da_log = d[D_A_LOG].p, p->ddt_bias = d[D_DT_BIAS].p, p->dinitial_state = d[D_INITIAL].p;
 }
 
 static bool run_backward(Frame *f, FamilyName family, Value *stack, Given outputs[GRADIENTS])
@@ -242,12 +231,11 @@ static bool run_backward(Frame *f, FamilyName family, Value *stack, Given output
 	take_inputs(f, family, stack, in);
 	Tensor first = frame_hold(f, stack[INITIAL], true), offsets = frame_hold(f, stack[CU], true), left = frame_hold(f, stack[B_SAVED], true);
 	Tensor of_o = frame_hold(f, stack[B_DOUT], false), of_final = frame_hold(f, stack[B_DFINAL], true);
-	const bool v_first = (bool)(uint8_t)stack[B_V_FIRST];
+	const bool v_first = value_bool(stack[B_V_FIRST]);
 	if (f->failed || !take_offsets(f, offsets, &cu) || !frame_take(f, &initial_state[v_first], first, &h0) || !frame_take(f, &output_gradient, of_o, &dout) ||
 		!frame_take(f, &final_gradient[v_first], of_final, &ends))
 		return false;
-	describe(call_begin(&c, family), f, in, &cu);
-	set_numbers(&c, value_double(stack[B_SCALE]), (int64_t)stack[B_OPTIONS], v_first, value_double(stack[B_LOWER_BOUND]));
+	call_begin(&c, family, f, in, &cu, stack + B_SCALE, stack[B_LOWER_BOUND]);
 	c.forward.gdn.initial_state = h0.p;
 	c.forward.gdn.state_dtype = h0.t ? h0.type : TILERT_F32;
 	Device *d = device_of(f, family);
@@ -297,12 +285,11 @@ static bool run_prefill(Frame *f, FamilyName family, Value *stack)
 	take_inputs(f, family, stack, in);
 	Tensor t_pool = frame_hold(f, stack[P_POOL], false), t_slots = frame_hold(f, stack[P_SLOTS], false), t_out = frame_hold(f, stack[P_OUT], false);
 	Tensor offsets = frame_hold(f, stack[P_CU], true), t_has = frame_hold(f, stack[P_HAS], true);
-	const bool v_first = (bool)(uint8_t)stack[P_V_FIRST];
+	const bool v_first = value_bool(stack[P_V_FIRST]);
 	if (f->failed || !take_offsets(f, offsets, &cu) || !take_pool(f, &pool[v_first], t_pool, &states) || !frame_take(f, &slots, t_slots, &at) ||
 		!frame_take(f, &out, t_out, &o) || !frame_take(f, &has_initial_state, t_has, &has))
 		return false;
-	describe(call_begin(&c, family), f, in, &cu);
-	set_numbers(&c, value_double(stack[P_SCALE]), (int64_t)stack[P_OPTIONS], v_first, value_double(stack[P_LOWER_BOUND]));
+	call_begin(&c, family, f, in, &cu, stack + P_SCALE, stack[P_LOWER_BOUND]);
 	describe_pool(&c, &states, &at, &has, &o, (int64_t)stack[P_NULL_SLOT]);
 	Device *d = device_of(f, family);
 	return d && device_run(f, d, &c);
