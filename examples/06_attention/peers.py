@@ -3,57 +3,23 @@
     TILERT=libtilert.so python3 peers.py FOLDER        # FOLDER: the modules as CMake writes them, attention_full.tmod, backward_full.tmod, ...
 
 Every row is checked before it is timed.  Backward counts all three kernels.  Causal work counts half."""
-import ctypes as C, os, re, sys, torch
+import os, re, sys, torch
 import torch.nn.functional as F
 from torch.nn.attention import sdpa_kernel, SDPBackend
+sys.path.append(os.path.join(os.path.dirname(__file__), '../../kernels/bench'))
+from tilert import Runtime
 
 SHAPES = ((8, 2048, 16, 16), (4, 4096, 16, 16), (2, 8192, 16, 16), (1, 16384, 16, 16), (1, 4096, 16, 16), (4, 4096, 32, 8), (4, 4095, 16, 16))
 CHECKS = ((1, 128, 128, 1, 1), (2, 1000, 1000, 4, 2), (3, 1, 1, 2, 2), (1, 130, 1400, 2, 1))
 BACKENDS = (('cuDNN', SDPBackend.CUDNN_ATTENTION), ('flash', SDPBackend.FLASH_ATTENTION))
-DTYPES = {torch.float32: 13, torch.bfloat16: 11, torch.float16: 10, torch.int32: 4}
 folder = sys.argv[1] if len(sys.argv) > 1 else '.'
 bad = 0
-
-
-class Tensor(C.Structure):
-    _fields_ = [('data', C.c_uint64), ('dtype', C.c_int), ('rank', C.c_int), ('extents', C.c_int64 * 5), ('strides', C.c_int64 * 5)]
-
-
-class Arg(C.Structure):
-    _fields_ = [('name', C.c_char_p), ('kind', C.c_int), ('tensor', Tensor), ('i', C.c_int64), ('f', C.c_double)]
-
-
 torch.set_default_device('cuda')
-torch.zeros(1)                                          # a context, for the runtime to adopt
-rt = C.CDLL(os.environ.get('TILERT', 'libtilert.so'))
-rt.tilert_last_error.restype = C.c_char_p
-device, modules = C.c_void_p(), {}
-
-
-def ok(status):
-    if status:
-        raise RuntimeError(rt.tilert_last_error().decode())
+runtime = Runtime()
 
 
 def prepare(module, kernel, **args):
-    """A call of a kernel with these arguments, of which it takes what it names."""
-    if module not in modules:
-        modules[module] = C.c_void_p()
-        ok(rt.tilert_module_open(device, os.path.join(folder, module + '.tmod').encode(), C.byref(modules[module])))
-    k, p = C.c_void_p(), C.c_void_p()
-    ok(rt.tilert_module_kernel(modules[module], kernel.encode(), C.byref(k)))
-    a = (Arg * len(args))()
-    for x, (name, v) in zip(a, args.items()):
-        x.name = name.encode()
-        if torch.is_tensor(v):
-            assert v.is_contiguous()
-            x.kind, x.tensor.data, x.tensor.dtype, x.tensor.rank = 0, v.data_ptr(), DTYPES[v.dtype], v.dim()
-            x.tensor.extents[:v.dim()] = v.shape
-        else:
-            x.kind = 2
-            setattr(x, 'i' if isinstance(v, int) else 'f', v)
-    ok(rt.tilert_prepare_named(k, a, len(args), C.byref(p)))
-    return lambda keep=args: ok(rt.tilert_prepared_launch(p, C.c_void_p(torch.cuda.current_stream().cuda_stream)))
+    return runtime.prepare(os.path.join(folder, module + '.tmod'), kernel, **args)
 
 
 def by_turns(functions, rounds=8, ms=10):
@@ -215,7 +181,6 @@ def packed(module, causal):
 
 
 def main():
-    ok(rt.tilert_device_open(b'cuda', C.byref(device)))
     have = lambda *names: [n for n in names if os.path.exists(os.path.join(folder, n + '.tmod'))]
     print(torch.cuda.get_device_name(), 'torch', torch.__version__)
     for causal, name in ((False, 'full'), (True, 'causal')):

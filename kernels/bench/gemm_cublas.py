@@ -5,50 +5,16 @@ usage: gemm_cublas.py CSV MODULE...     TILERT: libtilert.so (default: what the 
 Each round times everybody once, 20 ms each, the first one another each time; printed are the median time and the median over the
 rounds of cuBLAS's time over it.  Two runs one after the other differ by more than the two kernels: both are at the GPU's limit of power.
 """
-import ctypes
 import os
 import statistics
 import sys
 
 import torch
 
+from tilert import Runtime
+
 SIZES = [(8192, 8192, 8192), (4096, 4096, 4096), (8192, 8192, 1024), (16384, 4096, 4096)]
 ROUNDS = int(os.environ.get("ROUNDS", "24"))
-TENSOR, BF16 = 0, 11  # tilert_arg_kind, tilert_dtype
-
-
-class Tensor(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_uint64), ("dtype", ctypes.c_int), ("rank", ctypes.c_int), ("extents", ctypes.c_int64 * 5),
-                ("strides", ctypes.c_int64 * 5)]
-
-
-class Arg(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("kind", ctypes.c_int), ("tensor", Tensor), ("i", ctypes.c_int64), ("f", ctypes.c_double)]
-
-
-class Runtime:
-    def __init__(self):
-        self.lib = ctypes.CDLL(os.environ.get("TILERT", "libtilert.so.0"))
-        self.lib.tilert_last_error.restype = ctypes.c_char_p
-        self.device = ctypes.c_void_p()
-        self.call("device_open", b"cuda", ctypes.byref(self.device))
-
-    def call(self, name, *args):
-        if getattr(self.lib, "tilert_" + name)(*args):
-            sys.exit(f"tilert_{name}: {self.lib.tilert_last_error().decode()}")
-
-    def kernel(self, path):
-        module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
-        self.call("module_open", self.device, path.encode(), ctypes.byref(module))
-        self.call("module_kernel", module, b"gemm", ctypes.byref(kernel))
-        return kernel
-
-    def launch_of(self, kernel, **tensors):
-        args = (Arg * len(tensors))(*(
-            Arg(name.encode(), TENSOR, Tensor(t.data_ptr(), BF16, t.dim(), (ctypes.c_int64 * 5)(*t.shape))) for name, t in tensors.items()))
-        prepared, stream = ctypes.c_void_p(), ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        self.call("prepare", kernel, args, ctypes.c_size_t(len(tensors)), ctypes.byref(prepared))
-        return lambda: self.call("prepared_launch", prepared, stream)
 
 
 def microseconds(launch, n):
@@ -78,17 +44,16 @@ def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     torch.manual_seed(0)
-    torch.zeros(1, device="cuda")
     runtime, device = Runtime(), torch.cuda.get_device_name()
-    kernels = {os.path.basename(path).removesuffix(".tmod"): runtime.kernel(path) for path in sys.argv[2:]}
+    modules = {os.path.basename(path).removesuffix(".tmod"): path for path in sys.argv[2:]}
     with open(sys.argv[1], "w") as csv:
         csv.write("device,what,shape,round,us,cublas_over_it\n")
         for m, n, k in SIZES:
             a, b = torch.randn(m, k, device="cuda").bfloat16(), torch.randn(n, k, device="cuda").bfloat16()
             right, outs, calls = torch.matmul(a, b.T), {}, {}
-            for name, kernel in kernels.items():
+            for name, path in modules.items():
                 outs[name] = torch.full((m, n), float("nan"), device="cuda", dtype=torch.bfloat16)
-                calls[name] = runtime.launch_of(kernel, a=a, b=b, c=outs[name])
+                calls[name] = runtime.prepare(path, "gemm", a=a, b=b, c=outs[name])
                 calls[name]()
                 error = ((outs[name].float() - right.float()).norm() / right.float().norm()).item()
                 if not error < 0.003:

@@ -1,10 +1,11 @@
 """Times the library beside FLA, FlashQLA, FlashInfer and cuDNN on one GPU, in one process, and checks it first.
 
-    python3 peers.py [gdn] [mixes] [engine] [kda] [kda_backward] [--peers flash_qla,flashinfer] [--rows 3] [--csv out.csv]
+    python3 peers.py [gdn] [mixes] [engine] [gdn_backward] [kda] [kda_backward] [--peers flash_qla,flashinfer] [--rows 3] [--csv out.csv]
 
 Every figure is in ms, the median of five rounds in which all libraries have their turn; of a round, the median of triton's do_bench (L2
-flushed before each run) over replays of a CUDA graph of the call.  "e" marks a call that would not be captured.  A library that is not installed is left out.  Random data; the library's o and final state are
-compared with a float64 recurrence of two heads before it is timed; gradients with those of the recurrence for 200 tokens of two heads.
+flushed before each run) over replays of a CUDA graph of the call.  "e" marks a call that would not be captured.  A library that is not
+installed is left out.  Random data; the library's o and final state are compared with a float64 recurrence of one or two heads before it is
+timed; gradients with those of the recurrence for 200 tokens of two heads, GDN's of four.
 """
 import argparse
 import csv

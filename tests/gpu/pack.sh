@@ -17,7 +17,7 @@ cp "$build"/examples/*.tmod "$build"/kernels/*.tmod "$build"/kernels/bench/*.tmo
 for program in "$out"/bin/*; do
 	ldd "$program" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | grep -E 'cmocka|tile' || true
 done | sort -u | xargs -r cp -L -t "$out/lib"
-cp "$here/run.sh" "$here"/{sanitize.sh,reports.py,explained.txt} "$here/../../kernels/bench/compare_nvcc.sh" "$here/../../kernels/bench/gemm_cublas.py" "$out/"
+cp "$here/run.sh" "$here"/{sanitize.sh,reports.py,explained.txt} "$here/../../kernels/bench/compare_nvcc.sh" "$here"/../../kernels/bench/{gemm_cublas,tilert}.py "$out/"
 if [ $# -ge 3 ]; then
 	"$here/../../kernels/bench/compare_nvcc.sh" build "$3" "$out/bin/twophase_rows"
 fi
