@@ -89,11 +89,10 @@ static V cpu_math(Lower *L, Opcode op, V x)
 	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
 		if (table[i].op != op)
 			continue;
-		if (!table[i].host)
-			return cpu_div(L, const_f32(L, 1), x);
-		V r = libm(L, table[i].host, table[i].flush == 'i' ? flushed(L, x) : x);
+		V r = table[i].flush == 'i' ? flushed(L, x) : x;
+		r = table[i].host ? libm(L, table[i].host, r) : r;
 		r = table[i].flush == 'o' ? flushed(L, r) : r;
-		return table[i].inverse ? LLVMBuildFDiv(L->b, const_f32(L, 1), r, "") : r;
+		return table[i].inverse ? cpu_div(L, const_f32(L, 1), r) : r;
 	}
 	return NULL;
 }
