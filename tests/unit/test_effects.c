@@ -18,7 +18,7 @@ static void test_signatures(void **state)
 		const char *text = op_info((Opcode)op)->operands, *name = op_info((Opcode)op)->text;
 		bool optional = false;
 		Operand o;
-		int least, most, n = 0;
+		int least, most, n = 0, touched = 0;
 
 		while (next_operand(&text, &o)) {
 			if (!strchr("eikcltgsroxSfvmba", o.kind))
@@ -29,12 +29,16 @@ static void test_signatures(void **state)
 				fail_msg("%s has an operand of the async proxy that it neither reads nor writes", name);
 			if (optional && !o.optional)
 				fail_msg("%s has an operand behind one that may be left out", name);
+			if (o.access && o.most > 1)
+				fail_msg("%s touches several operands of one letter, which op_effects counts as one", name);
+			touched += o.access != 0;
 			optional = o.optional;
 			n = o.most == INT_MAX ? INT_MAX : n + o.most;
 		}
 		assert_true(text[strspn(text, " ")] == 0); /* no signs without a letter */
 		op_arity((Opcode)op, &least, &most);
 		assert_int_equal(most, n);
+		assert_in_range(touched, 0, MAX_EFFECTS);
 		assert_in_range(least, 0, most);
 	}
 }
