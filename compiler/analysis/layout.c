@@ -1,8 +1,6 @@
 /* layout.c - builds layouts from their canonical text and looks elements up in them. */
 #include "compiler/analysis/layout.h"
 
-#include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 static bool is_pow2(int64_t x) { return x > 0 && (x & (x - 1)) == 0; }

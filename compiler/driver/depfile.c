@@ -1,8 +1,6 @@
 /* depfile.c - the dependency file of -MD, as make and ninja read it. */
 #include "compiler/driver/emit.h"
 
-#include <string.h>
-
 static void put_name(Buffer *out, const char *name)
 {
 	for (const char *p = name; *p; p++) {

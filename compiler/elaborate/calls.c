@@ -1,8 +1,6 @@
 /* calls.c - functions, always expanded in place: parameters bound to arguments, extents to names. */
 #include "compiler/elaborate/elab.h"
 
-#include <string.h>
-
 /* ---- extents of parameters ---- */
 
 static Ev extent_of(const ViewDim *d)

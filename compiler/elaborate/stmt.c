@@ -1,8 +1,6 @@
 /* stmt.c - statements: blocks, assignments, conditions; errors end a statement, not the run. */
 #include "compiler/elaborate/elab.h"
 
-#include <string.h>
-
 bool require_team_level(Elab *E, Loc loc, const char *what)
 {
 	if (!E->parallel)

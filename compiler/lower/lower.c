@@ -9,7 +9,6 @@
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <llvm-c/Support.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

@@ -5,7 +5,6 @@
 
 #include "compiler/analysis/effects.h"
 #include "compiler/lower/context.h"
-#include "runtime/cpu/cpu_abi.h"
 
 #define INTR(L, name, ...) intrinsic(L, name, NULL, 0, (V[]){ __VA_ARGS__ }, (unsigned)(sizeof((V[]){ __VA_ARGS__ }) / sizeof(V)))
 
@@ -123,7 +122,6 @@ static void nv_setmaxnreg(Lower *L, int count, bool increase)
 {
 	INTR(L, increase ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32" : "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32", const_i32(L, count));
 }
-
 
 static void nv_mbar_init(Lower *L, V bar, const Op *object, int slot)
 {

@@ -3,8 +3,6 @@
 #include "compiler/analysis/liveness.h"
 #include "compiler/passes/pass.h"
 
-#include <string.h>
-
 enum { MAX_PARAMETERS = 1024 /* of the runtime: runtime/src/meta.c */ };
 
 typedef struct Checker {

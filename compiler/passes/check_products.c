@@ -4,7 +4,6 @@
 #include "compiler/passes/pass.h"
 
 #include <stdarg.h>
-#include <string.h>
 
 typedef struct Checker {
 	Tir *t;

@@ -6,7 +6,6 @@
 #include "compiler/passes/pass.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { MAX_OBJECTS = 512 };
 
