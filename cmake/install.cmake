@@ -1,4 +1,4 @@
-# What cmake --install puts where, the CMake package `tile` and tilert.pc.
+# What cmake --install puts where, the CMake package `tile`, the .pc files, and what cpack makes of them.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tile)
 
