@@ -31,7 +31,7 @@ static const OptionRow rows[] = {
 	{ OPT_DEVICE, "--device", "DEVICE", "cpu (default), cuda or cuda:N" },
 	{ OPT_COMPARE, "--compare", "T=FILE.npy", "compares a tensor with a file; exit code 1 when it differs" },
 	{ OPT_TOL, "--tol", "X", "largest RMS of the difference over RMS of the file (default: bf16 1e-2,\n"
-	                      "f16 2e-3, f32 1e-3, integers 0)" },
+	                      "f16 2e-3, f32 1e-3, e4m3 8e-2, e5m2 2e-1, integers 0)" },
 	{ OPT_TIME, "--time", "[N]", "times N more launches (default 20; cpu 3)" },
 	{ OPT_SEED, "--seed", "S", "of random tensors and of the CPU device's scheduling (default 1)" },
 	{ OPT_SEEDS, "--seeds", "N", "runs N times, with the schedules of seeds S, S + 1, ..." },
