@@ -39,6 +39,8 @@ def test_served(name):
 REJECTED = [
     ("gdn", dict(chunk_size=48), ValueError, "FLA raises: `chunk_size` must be 16, 32, or 64"),
     ("gdn", dict(allow_neg_eigval=True), Exception, "FLA raises: `allow_neg_eigval=True`"),
+    ("gdn", dict(use_gate_in_kernel=True), AssertionError, "FLA raises: A_log must be provided"),
+    ("gdn", dict(scale=0.0), Exception, "scale is 0"),
     ("kda", dict(chunk_size=16), ValueError, "FLA raises: `chunk_size` must be either 32 or 64"),
     ("kda", dict(use_gate_in_kernel=True), ValueError, "FLA raises: `A_log` must be provided"),
 ]

@@ -82,7 +82,7 @@ FLA_REFUSES = [
     ("gdn", dict(allow_neg_eigval=True), ValueError, "requires `use_beta_sigmoid_in_kernel=True`"),
     ("gdn", dict(chunk_size=48), ValueError, "must be 16, 32, or 64"),
     ("gdn", dict(head_first=True), DeprecationWarning, "head_first has been removed"),
-    ("gdn", dict(use_gate_in_kernel=True), ValueError, "`A_log` must be provided"),
+    ("gdn", dict(use_gate_in_kernel=True), AssertionError, "A_log must be provided when"),
     ("gdn", dict(cu_seqlens=[0, 9], B=2), ValueError, "batch size is expected to be 1 rather than 2"),
     ("gdn", dict(cu_seqlens=[0, 9], states=3), ValueError, "i.e., 1 rather than 3"),
     ("gdn", dict(state_v_first=True, transpose_state_layout=True), ValueError, "Cannot pass both"),

@@ -36,8 +36,6 @@ def check_gdn(q, k, v, g, beta, scale=None, initial_state=None, output_final_sta
     if "transpose_state_layout" in kwargs:
         return "transpose_state_layout is FLA's to rename"
     functions.check_gdn(q, k, v, initial_state, cu_seqlens, use_beta_sigmoid_in_kernel, allow_neg_eigval, kwargs)
-    if kwargs.get("use_gate_in_kernel") and kwargs.get("A_log") is None:
-        return "use_gate_in_kernel without A_log"
     trained = functions.needs_gradient(q, k, v, g, beta, initial_state, kwargs)
     return functions.refusal(functions.GDN, q, k, v, g, beta, trained, scale, initial_state, cp_context)
 

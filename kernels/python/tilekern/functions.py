@@ -68,6 +68,8 @@ def check_gdn(q, k, v, initial_state, cu_seqlens, sigmoid, twice, kwargs):
     check_chunk(GDN, kwargs, "`chunk_size` must be 16, 32, or 64 for Gated Delta Rule, got {}.")
     check_sequences(q, initial_state, cu_seqlens)
     check_sigmoid(sigmoid, twice)
+    if kwargs.get("use_gate_in_kernel"):
+        assert kwargs.get("A_log") is not None, "A_log must be provided when use_gate_in_kernel=True."
 
 
 def check_kda_gate(use_gate_in_kernel, safe_gate, lower_bound, A_log):
@@ -239,8 +241,6 @@ def chunk_gated_delta_rule(
 
     def diagnose():
         check_gdn(q, k, v, initial_state, cu_seqlens, use_beta_sigmoid_in_kernel, allow_neg_eigval, kwargs)
-        if gate and kwargs.get("A_log") is None:
-            raise ValueError("`A_log` must be provided when `use_gate_in_kernel=True`.")
         reason = refusal(GDN, q, k, v, g, beta, trained, scale, initial_state, cp_context)
         if reason:
             refuse("chunk_gated_delta_rule", reason)
