@@ -60,7 +60,7 @@ static Delta reference(Backward *b)
 	return d;
 }
 
-/* FLA's contract (maths.md 4): .008, .02 for the gradients of gates and beta, three times that in a chunk. */
+/* FLA's contract: .008, .02 for the gradients of gates and beta, three times that in a chunk. */
 static void allowed(const Backward *b, int which, double *overall, double *chunk)
 {
 	const GdnRow *row = &own(b)->r->row;

@@ -7,7 +7,7 @@
 #include "tests/check/accuracy.h"
 #include "tests/check/float16.h"
 
-/* The contract is an RMS ratio of .005 over a tensor and three times that in a chunk (maths.md 4); fp16 keeps three bits more.  With a
+/* The contract is an RMS ratio of .005 over a tensor and three times that in a chunk; fp16 keeps three bits more.  With a
  * token or two everything hangs on a few roundings. */
 static void allowed(const GdnRow *row, int64_t tokens, double *overall, double *chunk)
 {
