@@ -56,9 +56,7 @@ static tilert_status check_bound(const char *who, const tilekern_kda_params *p)
 	return launch_fail(TILERT_EINVAL, "%s: lower_bound is %g, not in [-5, 0)", who, (double)p->lower_bound);
 }
 
-enum { ROWS = KDA_ROWS };
-
-static void list_rows(const tilekern_kda_params *p, Rows r[ROWS])
+void kda_rows(const tilekern_kda_params *p, Rows r[KDA_ROWS])
 {
 	const int64_t b = p->batch, t = p->tokens, h = p->qk_heads, hv = p->value_heads;
 	r[Q] = (Rows){ "q", p->q, p->dtype, b, t, h, p->key_dim, p->q_strides, 8, false };
@@ -73,18 +71,18 @@ static void list_rows(const tilekern_kda_params *p, Rows r[ROWS])
 static tilert_status check_regions(const char *who, const tilekern_kda_params *p)
 {
 	enum { OWN = 5 };
-	Rows rows[ROWS];
+	Rows rows[KDA_ROWS];
 	const States st = states(p);
 	const int64_t hv = p->value_heads;
-	Region r[OWN + ROWS + STATES_REGIONS] = {
+	Region r[OWN + KDA_ROWS + STATES_REGIONS] = {
 		{ "workspace", p->workspace, p->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true }, { "a_log", p->a_log, hv * (int64_t)tilert_dtype_size(p->a_log_dtype), 0, 0, false },
 		{ "dt_bias", p->dt_bias, hv * p->key_dim * (int64_t)tilert_dtype_size(p->dt_bias_dtype), 0, 0, false }, sequences_region(SEQUENCES_OF(p)),
 		{ "saved", p->saved, p->tokens > 0 ? (int64_t)p->saved_bytes : 0, 0, 0, true },
 	};
-	list_rows(p, rows);
-	for (int i = 0; i < ROWS; i++)
+	kda_rows(p, rows);
+	for (int i = 0; i < KDA_ROWS; i++)
 		r[OWN + i] = rows_region(&rows[i]);
-	states_regions(&st, r + OWN + ROWS);
+	states_regions(&st, r + OWN + KDA_ROWS);
 	return check_apart(who, r, sizeof r / sizeof r[0]);
 }
 
@@ -122,8 +120,8 @@ static tilert_status check(const char *who, const void *params)
 		{ "a_log_dtype", p->a_log_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } },
 		{ "dt_bias_dtype", p->dt_bias_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } },
 	};
-	Rows rows[ROWS];
-	list_rows(p, rows);
+	Rows rows[KDA_ROWS];
+	kda_rows(p, rows);
 	tilert_status s = check_dtypes(who, dtypes, sizeof dtypes / sizeof dtypes[0]);
 	if (s == TILERT_OK)
 		s = check_options(who, p->options, OPTIONS, p->split, p->scale);
@@ -137,19 +135,19 @@ static tilert_status check(const char *who, const void *params)
 	if (s == TILERT_OK)
 		s = states_check(who, &st);
 	if (s == TILERT_OK)
-		s = check_strides(who, rows, ROWS);
+		s = check_strides(who, rows, KDA_ROWS);
 	return s == TILERT_OK ? check_regions(who, p) : s;
 }
 
 /* ---- Calls ---------------------------------------------------------------------------------------------------- */
 
-static Args all_arguments(const tilekern_kda_params *p)
+Args kda_arguments(const tilekern_kda_params *p)
 {
 	const int64_t bias[] = { p->value_heads, p->key_dim };
 	const States st = states(p);
-	Rows rows[ROWS];
+	Rows rows[KDA_ROWS];
 	Args a = { .n = 0 };
-	list_rows(p, rows);
+	kda_rows(p, rows);
 	args_rows(&a, &rows[Q], "q", "q0");
 	args_rows(&a, &rows[K], "k", "k0");
 	args_rows(&a, &rows[V], "v", "v0");
@@ -187,7 +185,7 @@ void kda_share_arguments(Args *a, const KdaPlan *l, tilert_ptr back)
 
 tilert_status kda_queue_fades(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back)
 {
-	Args a = all_arguments(p);
+	Args a = kda_arguments(p);
 	kda_share_arguments(&a, l, back);
 	tilert_status s = TILERT_OK;
 	for (int i = 0; i < l->levels && s == TILERT_OK; i++)
@@ -200,7 +198,7 @@ tilert_status kda_queue_fades(Queue *q, const tilekern_kda_params *p, const KdaP
 /* form: of the forward's variants. */
 static tilert_status queue_shares(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back, tilert_ptr saved, int form)
 {
-	Args a = all_arguments(p);
+	Args a = kda_arguments(p);
 	kda_share_arguments(&a, l, back);
 	if (saved)
 		kda_saved_arguments(&a, p, saved);
@@ -233,8 +231,6 @@ OPERATOR_FUNCTIONS(kda, &family);
 /* ---- For the backward ----------------------------------------------------------------------------------------- */
 
 const Family *const kda_family = &family;
-void kda_rows(const tilekern_kda_params *p, Rows r[KDA_ROWS]) { list_rows(p, r); }
-Args kda_arguments(const tilekern_kda_params *p) { return all_arguments(p); }
 
 enum { COLUMNS = 64 /* of V, that a warpgroup has of a state */, RECORD = 4480 /* saved.tile */ };
 
