@@ -38,6 +38,8 @@ static void issue_load(Thread *t, Cta *c, const Transfer *x, uint32_t bar, uint3
 	if (x->bytes == 0)
 		return;
 	race_load(t, c, b, x->smem, x->bytes, line);
+	if (c != t->cta)
+		sync_release_phases(t, &b->sync);
 	/* from now on the bytes may be anything */
 	memset(c->smem + x->smem, POISON, x->bytes);
 	k->loads = grow(k->loads, k->nloads, &k->loads_size, sizeof *k->loads);

@@ -31,6 +31,19 @@ static NamedBarrier *barrier_at(Thread *t, uint32_t id, uint32_t threads, const 
 	return b;
 }
 
+/* As of mbarriers: whoever comes knows that those of the turn before were complete, or it could count as one of them. */
+static void check_arrival(Thread *t, const NamedBarrier *b, uint32_t id, uint32_t line)
+{
+	const Warp *w = t->warp;
+	bool known = w->acquired == &b->sync && w->acquired_version == b->sync.version;
+	char text[NAME_SIZE];
+
+	if (!t->cta->worker->races || !b->sync.version || known || clock_knows(w, &b->sync))
+		return;
+	report_fail(t, line, "nothing orders this thread's coming to %s after those who met there before: where it comes earlier it counts as one of them",
+		barrier_name(b->name, id, text, sizeof text));
+}
+
 /* Whether t was the last. */
 static bool arrive(Thread *t, NamedBarrier *b)
 {
@@ -57,6 +70,7 @@ void tilecpu_bar_sync(TileCpuThread *t, uint32_t id, uint32_t threads, const cha
 	Thread *self = thread_of(t);
 	NamedBarrier *b = barrier_at(self, id, threads, name, line);
 
+	check_arrival(self, b, id, line);
 	sync_release_and_stay(self, &b->sync);
 	if (arrive(self, b))
 		schedule_in_order(self);
@@ -89,6 +103,7 @@ void tilecpu_bar_arrive(TileCpuThread *t, uint32_t id, uint32_t threads, const c
 	Thread *self = thread_of(t);
 	NamedBarrier *b = barrier_at(self, id, threads, name, line);
 
+	check_arrival(self, b, id, line);
 	sync_release(self, &b->sync);
 	arrive(self, b);
 }

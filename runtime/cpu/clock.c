@@ -111,6 +111,17 @@ uint32_t clock_now(Thread *t)
 	return *now;
 }
 
+bool clock_knows(const Warp *w, const SyncPoint *p)
+{
+	const Worker *k = w->cta->worker;
+	const uint32_t *mine = clock_row(k, w->clock), *done = clock_row(k, p->done);
+	uint32_t missing = 0;
+
+	for (uint32_t i = COMPONENT_WARPS; i < COMPONENT_WARPS + k->nctas * k->nwarps; i++)
+		missing |= done[i] > mine[i];
+	return !missing;
+}
+
 void clock_meet(Warp *w)
 {
 	Worker *k = w->cta->worker;
@@ -166,6 +177,17 @@ void sync_release(Thread *t, SyncPoint *p)
 {
 	sync_release_and_stay(t, p);
 	t->warp->clock_shown = true;
+}
+
+void sync_release_phases(Thread *t, SyncPoint *p)
+{
+	Worker *k = t->cta->worker;
+	uint32_t fixed = COMPONENT_WARPS + COMPONENT_KINDS * k->nctas * k->nwarps;
+
+	if (!k->races)
+		return;
+	open_point(k, p);
+	join(clock_row(k, p->coming) + fixed, clock_row(k, t->warp->clock) + fixed, k->clocks.ncomponents - fixed);
 }
 
 void sync_complete(Worker *k, SyncPoint *p, uint32_t component, uint32_t time)

@@ -198,6 +198,7 @@ struct Mbarrier {
 	uint32_t offset, count, pending, phase;
 	int64_t tx;
 	uint32_t loads;    /* in flight, that will complete bytes of it */
+	bool brought, brings; /* the phase before, this one: bytes */
 	uint32_t released; /* threads released by the last phase that have not run since */
 	uint32_t last_line; /* of the last arrival */
 	Announcement announced[4];
@@ -321,9 +322,13 @@ uint32_t clock_now(Thread *t);           /* the time of an access made now */
 void sync_release(Thread *t, SyncPoint *p);
 /* Of a thread that goes on only when all have come: what other lanes do until then is released, too. */
 void sync_release_and_stay(Thread *t, SyncPoint *p);
+/* Of a load to another CTA: which phases were complete when it began, as whoever waits for it knows. */
+void sync_release_phases(Thread *t, SyncPoint *p);
 /* All have come: what they released is acquired from now on, and that component (0: none) is at that time. */
 void sync_complete(Worker *k, SyncPoint *p, uint32_t component, uint32_t time);
 void sync_acquire(Thread *t, const SyncPoint *p);
+/* Whether all that had been released when it was last complete has happened before. */
+bool clock_knows(const Warp *w, const SyncPoint *p);
 void clock_meet(Warp *w); /* what its lanes do from now on comes after what all of them did */
 
 /* ---- race.c: each of these fails when something before it is not ordered, or lacks a fence ---- */

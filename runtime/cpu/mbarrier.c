@@ -158,9 +158,26 @@ static void settle(Cta *c, Mbarrier *b, Thread *by, uint32_t line)
 	check_announced(c, b);
 	b->phase++;
 	b->pending = b->count;
+	b->brought = b->brings;
+	b->brings = false;
 	b->nannounced = 0;
 	sync_complete(c->worker, &b->sync, b->component, b->phase);
 	release_waiters(b);
+}
+
+/* At another schedule, too: whoever arrives knows that the phase before is complete, or the arrival could count for that one. */
+static void check_arrival(Thread *t, const Mbarrier *b, uint32_t line)
+{
+	const Worker *k = t->cta->worker;
+	char name[NAME_SIZE];
+
+	if (!k->races)
+		return;
+	clock_now(t); /* arrivals are told apart, too */
+	if (!b->phase || clock_row(k, t->warp->clock)[b->component] >= b->phase || (!b->brought && clock_knows(t->warp, &b->sync)))
+		return;
+	report_fail(t, line, "nothing orders this arrival at mbarrier %s after the end of phase %u: where it comes earlier it counts for that phase",
+		mbarrier_name(b, name, sizeof name), b->phase - 1);
 }
 
 static void arrive(Thread *t, Cta *c, Mbarrier *b, uint32_t line)
@@ -170,6 +187,7 @@ static void arrive(Thread *t, Cta *c, Mbarrier *b, uint32_t line)
 	if (!b->pending)
 		report_fail(t, line, "too many arrivals on mbarrier %s: phase %u has had all %u (the last at %s) and waits for %lld bytes",
 			mbarrier_name(b, name, sizeof name), b->phase, b->count, line_text(c->worker, b->last_line).text, (long long)b->tx);
+	check_arrival(t, b, line);
 	sync_release(t, &b->sync);
 	b->pending--;
 	b->last_line = line;
@@ -194,6 +212,7 @@ static void expect(Thread *t, Mbarrier *b, uint32_t bytes, uint32_t line)
 	char name[NAME_SIZE];
 
 	b->tx += bytes;
+	b->brings |= bytes != 0;
 	if (b->tx > MAX_TX)
 		report_fail(t, line, "mbarrier %s would wait for %lld bytes; the limit is %d", mbarrier_name(b, name, sizeof name), (long long)b->tx, MAX_TX);
 	if (t->cta->worker->races && bytes)
