@@ -149,8 +149,8 @@ static ExitCode emit_module(const Compilation *c, const Tir *t)
 	LowerResult ptx = { 0 }, elf = { 0 };
 	Buffer stripped = { .arena = c->arena };
 	PtxasResult assembled = { 0 };
-	if (c->o->targets & TARGETS_SM90A) {
-		if (!lower(c, t, LOWER_SM90A, LOWER_CODE, &ptx))
+	if (c->o->targets & TARGETS_GPU) {
+		if (!lower(c, t, LOWER_GPU, LOWER_CODE, &ptx))
 			return EXIT_SOURCE;
 		const char *program = ptxas_find(c->arena, c->o->ptxas);
 		ExitCode code;
@@ -188,7 +188,7 @@ static ExitCode emit_code(const Compilation *c, const Tir *t)
 		if (!program)
 			return trouble("--emit=cubin needs ptxas of the CUDA toolkit: put it on PATH or name it with --ptxas=PATH or $TILE_PTXAS");
 	}
-	if (!lower(c, t, cpu ? LOWER_CPU : LOWER_SM90A, c->o->emit == EMIT_LLVM ? LOWER_LLVM : LOWER_CODE, &r))
+	if (!lower(c, t, cpu ? LOWER_CPU : LOWER_GPU, c->o->emit == EMIT_LLVM ? LOWER_LLVM : LOWER_CODE, &r))
 		return EXIT_SOURCE;
 	if (program) {
 		PtxasResult assembled;
@@ -218,8 +218,8 @@ static char *read_import(void *user, const char *path, size_t *len, const char *
 static Tir *build_tir(const Compilation *c, uint32_t source, const Ast *ast)
 {
 	if (!ast)
-		return tir_parse(c->arena, c->diags, source);
-	ElabOptions eo = { .defines = c->o->define, .ndefines = c->o->ndefines, .include_dirs = c->o->include,
+		return tir_parse(c->arena, c->diags, c->o->machine, source);
+	ElabOptions eo = { .machine = c->o->machine, .defines = c->o->define, .ndefines = c->o->ndefines, .include_dirs = c->o->include,
 		.ninclude_dirs = c->o->nincludes, .read_file = read_import, .user = c->arena };
 	return elaborate(c->arena, c->diags, ast, c->o->input, &eo);
 }

@@ -10,14 +10,14 @@
 typedef struct EmitInfo { const char *name, *suffix; TargetSet targets; bool listing; } EmitInfo;
 /* By EmitKind.  A listing goes to standard output unless -o says otherwise. */
 static const EmitInfo emits[] = {
-	[EMIT_AST] = { "ast", ".ast", TARGETS_SM90A, true },
-	[EMIT_TIR] = { "tir", ".tir", TARGETS_SM90A, true },
-	[EMIT_LLVM] = { "llvm", ".ll", TARGETS_SM90A, true },
-	[EMIT_PTX] = { "ptx", ".ptx", TARGETS_SM90A, false },
-	[EMIT_CUBIN] = { "cubin", ".cubin", TARGETS_SM90A, false },
+	[EMIT_AST] = { "ast", ".ast", TARGETS_GPU, true },
+	[EMIT_TIR] = { "tir", ".tir", TARGETS_GPU, true },
+	[EMIT_LLVM] = { "llvm", ".ll", TARGETS_GPU, true },
+	[EMIT_PTX] = { "ptx", ".ptx", TARGETS_GPU, false },
+	[EMIT_CUBIN] = { "cubin", ".cubin", TARGETS_GPU, false },
 	[EMIT_OBJ] = { "obj", ".o", TARGETS_CPU, false },
 	[EMIT_MODULE] = { "module", ".tmod", TARGETS_ALL, false },
-	[EMIT_HEADER] = { "header", ".h", TARGETS_SM90A, false },
+	[EMIT_HEADER] = { "header", ".h", TARGETS_GPU, false },
 };
 enum { EMIT_KINDS = sizeof emits / sizeof emits[0] };
 
@@ -39,7 +39,11 @@ static const OptionRow rows[] = {
 	{ OPT_OUTPUT, "-o", ARG_EITHER, "FILE", "output; - is standard output.  Default: the input's name in this folder;\n"
 		"ast, tir and llvm go to standard output" },
 	{ OPT_EMIT, "--emit=", ARG_JOINED, "KIND", "ast | tir | llvm | ptx | cubin | obj | module | header   (default module)" },
-	{ OPT_TARGET, "--target=", ARG_JOINED, "TARGET", "sm_90a | cpu | all   (default: all for module, cpu for obj, else sm_90a)" },
+	{ OPT_TARGET, "--target=", ARG_JOINED, "TARGET", 
+#define MACHINE(id, name) name " | "
+#include "compiler/machine/machines.def"
+#undef MACHINE
+		"cpu | all   (default: all for module, cpu for obj, else the first)" },
 	{ OPT_DEFINE, "-D", ARG_EITHER, "NAME=VALUE", "value of a param (without =VALUE: 1)" },
 	{ OPT_INCLUDE, "-I", ARG_EITHER, "DIR", "where import looks after the file's own folder" },
 	{ OPT_LEVEL, "-O", ARG_JOINED, "0..3", "optimisation (default -O3)" },
@@ -108,6 +112,14 @@ static int choose(const char *s, const char *const *words, int n)
 	return -1;
 }
 
+static bool choose_target(Options *o, const char *name)
+{
+	const Machine *m = machine_named(name);
+	o->machine = m ? m : machine_default();
+	o->targets = m ? TARGETS_GPU : strcmp(name, "cpu") == 0 ? TARGETS_CPU : strcmp(name, "all") == 0 ? TARGETS_ALL : TARGETS_DEFAULT;
+	return o->targets != TARGETS_DEFAULT;
+}
+
 /* The row that argv[*i] is, with its argument; NULL when there is none or its argument is missing. */
 static const OptionRow *match(int argc, char **argv, int *i, const char **arg, bool *missing)
 {
@@ -154,7 +166,6 @@ static const char *unknown_option(Arena *a, const char *s)
 
 static bool apply(Arena *a, Options *o, const OptionRow *r, const char *arg, const char **error)
 {
-	static const char *const targets[] = { "", "sm_90a", "cpu", "all" };
 	static const char *const colors[] = { "auto", "always", "never" };
 	static const char *const formats[] = { "text", "line", "json" };
 	int k = 0;
@@ -167,7 +178,7 @@ static bool apply(Arena *a, Options *o, const OptionRow *r, const char *arg, con
 			k = -1;
 		o->emit = k < 0 ? EMIT_MODULE : (EmitKind)k;
 		break;
-	case OPT_TARGET: k = choose(arg, targets, 4); o->targets = k > 0 ? (TargetSet)k : TARGETS_DEFAULT; k = k == 0 ? -1 : k; break;
+	case OPT_TARGET: k = choose_target(o, arg) ? 0 : -1; break;
 	case OPT_DEFINE: o->define[o->ndefines++] = !*arg || strchr(arg, '=') ? arg : arena_printf(a, "%s=1", arg); break;
 	case OPT_INCLUDE: o->include[o->nincludes++] = arg; break;
 	case OPT_LEVEL:
@@ -214,9 +225,9 @@ static bool complete(Arena *a, Options *o, const char **error)
 	if (o->targets == TARGETS_DEFAULT)
 		o->targets = e->targets;
 	if (o->targets == TARGETS_ALL && o->emit == EMIT_LLVM)
-		*error = "--emit=llvm is for one target: --target=sm_90a or --target=cpu";
-	else if ((o->emit == EMIT_PTX || o->emit == EMIT_CUBIN) && !(o->targets & TARGETS_SM90A))
-		*error = arena_printf(a, "--emit=%s is for --target=sm_90a", e->name);
+		*error = arena_printf(a, "--emit=llvm is for one target: --target=%s or --target=cpu", o->machine->name);
+	else if ((o->emit == EMIT_PTX || o->emit == EMIT_CUBIN) && !(o->targets & TARGETS_GPU))
+		*error = arena_printf(a, "--emit=%s is for --target=%s", e->name, o->machine->name);
 	else if (o->emit == EMIT_OBJ && !(o->targets & TARGETS_CPU))
 		*error = "--emit=obj is for --target=cpu";
 	if (*error)
@@ -238,7 +249,7 @@ static bool complete(Arena *a, Options *o, const char **error)
 
 bool options_parse(Arena *a, int argc, char **argv, Options *o, const char **error)
 {
-	*o = (Options){ .emit = EMIT_MODULE, .opt_level = 3 };
+	*o = (Options){ .emit = EMIT_MODULE, .opt_level = 3, .machine = machine_default() };
 	*error = NULL;
 	o->define = ARENA_ARRAY(a, const char *, argc);
 	o->include = ARENA_ARRAY(a, const char *, argc);

@@ -5,10 +5,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "compiler/machine/machine.h"
 #include "dsl/support/arena.h"
 
 typedef enum EmitKind { EMIT_AST, EMIT_TIR, EMIT_LLVM, EMIT_PTX, EMIT_CUBIN, EMIT_OBJ, EMIT_MODULE, EMIT_HEADER } EmitKind;
-typedef enum TargetSet { TARGETS_DEFAULT = 0, TARGETS_SM90A = 1, TARGETS_CPU = 2, TARGETS_ALL = 3 } TargetSet;
+typedef enum TargetSet { TARGETS_DEFAULT = 0, TARGETS_GPU = 1, TARGETS_CPU = 2, TARGETS_ALL = 3 } TargetSet;
 typedef enum Action { ACTION_COMPILE, ACTION_HELP, ACTION_MAN, ACTION_COMPLETION, ACTION_VERSION, ACTION_EXPLAIN, ACTION_LIST_OPS } Action;
 typedef enum ColorMode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } ColorMode;
 
@@ -20,6 +21,7 @@ typedef struct Options {
 	const char *input;       /* "-": standard input */
 	const char *output;      /* "-": standard output; after options_parse never NULL */
 	EmitKind emit;
+	const Machine *machine;  /* whose program it is, for either target */
 	TargetSet targets;       /* after options_parse never TARGETS_DEFAULT */
 	int ndefines;
 	const char **define;     /* "NAME=VALUE" */

@@ -161,7 +161,7 @@ void file_decls(Elab *E, const Ast *ast, File *file)
 Tir *elaborate(Arena *a, Diags *d, const Ast *main, const char *main_path, const ElabOptions *o)
 {
 	unsigned errors = diags_error_count(d);
-	Elab E = { .a = a, .d = d, .o = o, .t = tir_new(a, d) };
+	Elab E = { .a = a, .d = d, .o = o, .t = tir_new(a, d, o->machine) };
 	read_defines(&E);
 	scope_push(&E);
 	E.globals = E.scope;

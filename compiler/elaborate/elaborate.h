@@ -6,6 +6,7 @@
 #include "dsl/ast.h"
 
 typedef struct ElabOptions {
+	const Machine *machine;
 	const char *const *defines; /* "NAME=value" */
 	int ndefines;
 	const char *const *include_dirs;

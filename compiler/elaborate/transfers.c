@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { MAX_PRODUCT_GROUPS = 63, MAX_COPY_GROUPS = 1 << 16 };
+enum { MAX_COPY_GROUPS = 1 << 16 };
 
 static Op *statement(Elab *E, const Call *c, int nargs, Value *const *args)
 {
@@ -160,7 +160,7 @@ Ev bi_store(Elab *E, const Call *c)
 /* Statements without operands; a count is {n}. */
 Ev bi_plain(Elab *E, const Call *c)
 {
-	int64_t most = c->b->op == OP_WGMMA_WAIT ? MAX_PRODUCT_GROUPS : MAX_COPY_GROUPS;
+	int64_t most = c->b->op == OP_WGMMA_WAIT ? E->t->machine->product_groups : MAX_COPY_GROUPS;
 	if (c->n && c->arg[0].i > most) {
 		elab_error(E, c->loc[0], E_CALL, "argument 1 of %s is %lld, more than %lld groups", c->b->signature, (long long)c->arg[0].i,
 			(long long)most);

@@ -21,7 +21,7 @@ static Access access_of(Lower *L, const Op *op)
 	const Op *o = op->args[first]->def;
 	Access a = { .op = op, .object = o, .space = o->result->type.kind, .dtype = o->result->type.dtype,
 	             .rank = o->result->type.rank, .first_index = first + 1 };
-	if (attr_int(op, AT_MASKED, 0) && (L->ops->cpu || !attr_int(op, AT_INSIDE, 0)))
+	if (attr_int(op, AT_MASKED, 0) && (L->ops->checks || !attr_int(op, AT_INSIDE, 0)))
 		a.mask = op->args[op->nargs - 1];
 	return a;
 }
@@ -223,7 +223,7 @@ static void check_run(Batch *x, const Access *a, const Run *run)
 /* Tells the CPU device of accesses to shared memory of n elements each, made where mask (NULL: always) holds. */
 static void note(Lower *L, const Access *a, Watched how, const V *at, int count, int n, V mask)
 {
-	if (a->space != TY_SHARED || !L->ops->cpu)
+	if (a->space != TY_SHARED || !L->ops->checks)
 		return;
 	V bytes = const_i32(L, dtype_bytes(a->dtype) * (unsigned)n);
 	watch_shared(L, how, at, count, mask ? LLVMBuildSelect(L->b, mask, bytes, const_i32(L, 0), "") : bytes);
@@ -253,7 +253,7 @@ static void note_runs(Batch *x, const Access *a, Watched how, const Run *runs, i
 
 static void check_runs(Batch *x, const Access *a, Watched how, const Run *runs, int count)
 {
-	if (!x->L->ops->cpu)
+	if (!x->L->ops->checks)
 		return;
 	for (int i = 0; i < count; i++)
 		check_run(x, a, &runs[i]);
@@ -341,7 +341,7 @@ static void load_anywhere(Batch *x, const Access *a, Run *run, V mask)
 {
 	V at = run->at;
 	run->mask = mask;
-	if (x->L->ops->cpu)
+	if (x->L->ops->checks)
 		check_run(x, a, run);
 	if (mask)
 		run->at = LLVMBuildSelect(x->L->b, mask, at, readable(x->L, a), "");
@@ -361,7 +361,7 @@ static void emit_memory_load(Batch *x, const Access *a)
 	Vec *e = result_vec(x, a->op->result);
 	Run *all = ARENA_ARRAY(x->L->arena, Run, x->n), *runs = all;
 	bool uniform = true, written = writes(x->body, a->object), branch = a->space == TY_TENSOR || written; /* no place that another thread writes */
-	bool alone = written && x->holder && x->L->ops->cpu; /* the other copies drop what they read (infer_layouts.c); the device is not told of it */
+	bool alone = written && x->holder && x->L->ops->checks; /* the other copies drop what they read (infer_layouts.c); the device is not told of it */
 	for (int i = a->first_index; i < a->op->nargs; i++)
 		for (int k = 0; k < x->body->nargs; k++)
 			uniform &= !depends_on_arg(x->body, a->op->args[i], k);

@@ -56,7 +56,7 @@ static uint64_t possible_bits(const Lower *L, V v, int depth)
 		return (uint64_t)c & all;
 	if (v == L->cta_thread)
 		return fill_down((uint64_t)attr_int(L->kernel, AT_THREADS, 1024) - 1);
-	if (L->ops->cpu && v == L->team.instance) /* on the GPU it would change code for nothing */
+	if (L->ops->checks && v == L->team.instance) /* on the GPU it would change code for nothing */
 		return fill_down((uint64_t)attr_int(L->team.op, AT_INSTANCES, 1) - 1);
 	if (v == L->cta_warp)
 		return fill_down((uint64_t)attr_int(L->kernel, AT_THREADS, 1024) / 32 - 1);

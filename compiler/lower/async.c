@@ -13,7 +13,7 @@ static V element_number(Lower *L, const Value *picked)
 	const Op *pick = picked->def, *array = barrier_of(picked);
 	V i = to_i32(L, pick->args[1]);
 	int64_t n = attr_int(array, AT_ARRAY, 1), known;
-	if (!L->ops->cpu || value_const_int(pick->args[1], &known))
+	if (!L->ops->checks || value_const_int(pick->args[1], &known))
 		return i;
 	Guard g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntUGE, i, const_i32(L, n), ""));
 	L->ops->fail(L, arena_printf(L->arena, "the index of barrier '%s' is outside 0 to %lld", attr_text(array, AT_NAME, "?"), (long long)n - 1));
@@ -139,7 +139,7 @@ static void limit_coords(Lower *L, const TileRef *g, const Value *limit, V *row,
 	V zero = const_i32(L, 0), extent = to_i32(L, g->object->args[first_slice(g)]), start = *row;
 	V end = either_of(L, LLVMIntSGT, either_of(L, LLVMIntSLT, to_i32(L, limit), extent), zero);
 	V above = LLVMBuildICmp(L->b, LLVMIntSLT, start, zero, "");
-	if (L->ops->cpu)
+	if (L->ops->checks)
 		refuse_both_cut(L, g, above, start, end, extent);
 	end = LLVMBuildSelect(L->b, above, extent, end, "");
 	*row = build_add(L, start, LLVMBuildSub(L->b, extent, end, ""));

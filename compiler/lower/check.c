@@ -24,7 +24,7 @@ static V bounds_slot(Lower *L, const Storage *s, int i)
 void declare_bounds(Lower *L, Storage *s)
 {
 	int rank = s->object->result->type.rank;
-	if (!L->ops->cpu)
+	if (!L->ops->checks)
 		return;
 	s->bounds = entry_alloca(L, LLVMArrayType2(L->i64, 2 * (uint64_t)rank), "bounds");
 	for (int d = 0; d < rank; d++)
@@ -113,7 +113,7 @@ void check_index(Lower *L, const Op *object, V *index, const DType *types, V mor
 	int rank = object->result->type.rank;
 	unsigned look = 0;
 	bool presence;
-	const Storage *s = L->ops->cpu ? storage_of(L, object) : NULL;
+	const Storage *s = L->ops->checks ? storage_of(L, object) : NULL;
 	for (int d = 0; s && d < rank; d++) {
 		bool run = more && d == rank - 1;
 		if ((!run || LLVMIsAConstantInt(more)) && known_inside(L, object, d, index[d], run ? LLVMConstIntGetSExtValue(more) : 0))
@@ -130,7 +130,7 @@ void check_index(Lower *L, const Op *object, V *index, const DType *types, V mor
 
 void check_view(Lower *L, const TileRef *r)
 {
-	for (int d = 0; L->ops->cpu && d < r->object_rank; d++) {
+	for (int d = 0; L->ops->checks && d < r->object_rank; d++) {
 		const Storage *s = storage_of(L, r->object);
 		int64_t more = r->dims[d] > 0 ? r->dims[d] - 1 : 0;
 		if (!r->start[d] || known_inside(L, r->object, d, value_of(L, r->start[d]), more))
@@ -152,7 +152,7 @@ static bool plain_divisor(V b, bool is_signed)
 
 void check_division(Lower *L, DType d, V a, V b, V counts)
 {
-	if (!L->ops->cpu || plain_divisor(b, dtype_is_signed(d)))
+	if (!L->ops->checks || plain_divisor(b, dtype_is_signed(d)))
 		return;
 	b = counted(L, b, counts, LLVMConstInt(LLVMTypeOf(b), 1, 0));
 	L->ops->check_division(L, d, to_i64(L, a, d), to_i64(L, b, d));
@@ -160,7 +160,7 @@ void check_division(Lower *L, DType d, V a, V b, V counts)
 
 void check_shift(Lower *L, DType d, V a, V count, V counts)
 {
-	if (!L->ops->cpu || always_below(L, count, dtype_bits(d)))
+	if (!L->ops->checks || always_below(L, count, dtype_bits(d)))
 		return;
 	count = counted(L, count, counts, LLVMConstNull(LLVMTypeOf(count)));
 	L->ops->check_shift(L, d, to_i64(L, a, d), to_i64(L, count, d));
@@ -168,6 +168,6 @@ void check_shift(Lower *L, DType d, V a, V count, V counts)
 
 void check_conversion(Lower *L, DType to, V f32, V counts)
 {
-	if (L->ops->cpu)
+	if (L->ops->checks)
 		L->ops->check_conversion(L, to, counted(L, f32, counts, const_f32(L, 0)));
 }

@@ -68,10 +68,10 @@ static void add_word(Lower *L, Words *w, V index, V value)
  * CPU device is told of the first. */
 static void put_scratch(Lower *L, const Layout *l, V origin, int block, const Words *w)
 {
-	V bytes = const_i32(L, 4), none = const_i32(L, 0), first = L->ops->cpu ? first_copy(L, l) : NULL;
+	V bytes = const_i32(L, 4), none = const_i32(L, 0), first = L->ops->checks ? first_copy(L, l) : NULL;
 	if (first)
 		bytes = LLVMBuildSelect(L->b, first, bytes, none, "");
-	if (origin && L->ops->cpu)
+	if (origin && L->ops->checks)
 		bytes = LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, LLVMIntEQ, LLVMBuildURem(L->b, origin, const_i32(L, block), ""), none, ""), bytes, none, "");
 	watch_shared(L, WATCHED_WRITTEN, w->at, w->n, bytes);
 	for (int i = 0; i < w->n; i++)

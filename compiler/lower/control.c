@@ -216,32 +216,16 @@ void lower_assert(Lower *L, const Op *op, V holds)
 	guard_end(L, g);
 }
 
-/* The register class of inline PTX that holds a value. */
-static char constraint(DType d) { return dtype_is_float(d) ? 'f' : dtype_bits(d) == 64 ? 'l' : 'r'; }
-
 V lower_ptx(Lower *L, const Op *op, V *args)
 {
 	bool otherwise = attr_int(op, AT_OTHERWISE, 0);
 	int n = op->nargs - otherwise;
-	if (L->ops->cpu && otherwise)
+	if (L->ops->inline_ptx)
+		return L->ops->inline_ptx(L, op, n, args);
+	if (otherwise)
 		return args[n];
-	if (L->ops->cpu) {
-		L->ops->fail(L, "ptx() without `else` has no meaning on the CPU device");
-		return op->result ? LLVMGetUndef(type_of(L, op->result->type.dtype)) : NULL;
-	}
-	char *cons = ARENA_ARRAY(L->arena, char, 2 * n + 16), *at = cons;
-	T *types = ARENA_ARRAY(L->arena, T, n + 1);
-	if (op->result)
-		at += sprintf(at, "=%c,", constraint(op->result->type.dtype));
-	for (int i = 0; i < n; i++) {
-		types[i] = LLVMTypeOf(args[i]);
-		at += sprintf(at, "%c,", constraint(op->args[i]->type.dtype));
-	}
-	strcpy(at, "~{memory}");
-	const char *text = attr_text(op, AT_TEXT, "");
-	T ft = LLVMFunctionType(op->result ? type_of(L, op->result->type.dtype) : L->void_t, types, (unsigned)n, 0);
-	V fn = LLVMGetInlineAsm(ft, text, strlen(text), cons, strlen(cons), 1, 0, LLVMInlineAsmDialectATT, 0);
-	return LLVMBuildCall2(L->b, ft, fn, args, (unsigned)n, "");
+	L->ops->fail(L, "ptx() without `else` has no meaning on the CPU device");
+	return op->result ? LLVMGetUndef(type_of(L, op->result->type.dtype)) : NULL;
 }
 
 static void lower_ptx_op(Lower *L, const Op *op)
@@ -279,7 +263,7 @@ static void lower_stamp(Lower *L, const Op *op)
 	guard_end(L, g);
 }
 
-bool checks_asserts(const Lower *L) { return L->ops->cpu || L->options->debug; }
+bool checks_asserts(const Lower *L) { return L->ops->checks || L->options->debug; }
 
 
 static void lower_op(Lower *L, const Op *op)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "compiler/lower/context.h"
-#include "runtime/cpu/cpu_abi.h"
 
 typedef struct DebugInfo {
 	LLVMDIBuilderRef builder;
@@ -37,7 +36,7 @@ void debug_begin_module(Lower *L)
 	d->file = ARENA_ARRAY(L->arena, LLVMMetadataRef, d->nfiles + 2);
 	d->builder = LLVMCreateDIBuilder(L->module);
 	LLVMDWARFEmissionKind full = L->options->strip ? LLVMDWARFEmissionNone : LLVMDWARFEmissionFull;
-	LLVMDWARFEmissionKind kind = L->ops->cpu ? full : (LLVMDWARFEmissionKind)DIRECTIVES_ONLY;
+	LLVMDWARFEmissionKind kind = L->ops->debugger ? full : (LLVMDWARFEmissionKind)DIRECTIVES_ONLY;
 	d->unit = LLVMDIBuilderCreateCompileUnit(d->builder, LLVMDWARFSourceLanguageC, file_of(L, 1), "tilec", 5, 1, "", 0, 0, "", 0, kind,
 	                                         0, 0, 0, "", 0, "", 0);
 	LLVMAddModuleFlag(L->module, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18, LLVMValueAsMetadata(const_i32(L, 3)));
@@ -70,7 +69,7 @@ void debug_location(Lower *L, Loc loc)
 
 /* ---- variables, for debuggers: of the CPU device's unoptimised code ---- */
 
-static bool has_variables(const Lower *L) { return L->ops->cpu && L->options->debug; }
+static bool has_variables(const Lower *L) { return L->ops->debugger && L->options->debug; }
 
 LLVMMetadataRef debug_enter(Lower *L, Loc loc)
 {
@@ -117,35 +116,8 @@ void debug_value(Lower *L, const Value *value, V v, Loc loc)
 	debug_variable(L, value->name, d, at, loc);
 }
 
-static const char *last_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
-}
-
-/* For the CPU device's reports. */
-static void list_files(Lower *L)
-{
-	unsigned n = L->debug->nfiles < TILE_CPU_MOST_FILES ? L->debug->nfiles : TILE_CPU_MOST_FILES;
-	size_t room = 0, len = 0;
-	for (unsigned i = 1; i <= n; i++)
-		room += strlen(last_name(diags_source(L->diags, i)->name)) + 1;
-	char *text = ARENA_ARRAY(L->arena, char, room + 1);
-	for (unsigned i = 1; i <= n; i++) {
-		const char *name = last_name(diags_source(L->diags, i)->name);
-		memcpy(text + len, name, strlen(name));
-		len += strlen(name);
-		text[len++] = '\0';
-	}
-	V names = LLVMConstStringInContext2(L->cx, text, room, 0), g = LLVMAddGlobal(L->module, LLVMTypeOf(names), TILE_CPU_FILES);
-	LLVMSetInitializer(g, names);
-	LLVMSetGlobalConstant(g, 1);
-}
-
 void debug_end_module(Lower *L)
 {
-	if (L->ops->cpu)
-		list_files(L);
 	LLVMDIBuilderFinalize(L->debug->builder);
 	LLVMDisposeDIBuilder(L->debug->builder);
 }

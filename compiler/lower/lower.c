@@ -1,6 +1,5 @@
 /* lower.c - one LLVM module from TIR: kernels' entries, optimisation, emission. */
 #include "compiler/lower/context.h"
-#include "runtime/cpu/cpu_abi.h"
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>
@@ -45,7 +44,7 @@ static void set_options(void)
 
 static int opt_level(const Lower *L)
 {
-	bool steps = L->ops->cpu && L->options->debug;
+	bool steps = L->ops->debugger && L->options->debug;
 	return steps || L->options->opt_level < 0 ? 0 : L->options->opt_level;
 }
 
@@ -54,17 +53,7 @@ static bool make_machine(Lower *L)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	pthread_once(&once, set_options);
 	const char *triple = L->ops->triple;
-	if (L->ops->cpu) {
-		LLVMInitializeX86TargetInfo();
-		LLVMInitializeX86Target();
-		LLVMInitializeX86TargetMC();
-		LLVMInitializeX86AsmPrinter();
-	} else {
-		LLVMInitializeNVPTXTargetInfo();
-		LLVMInitializeNVPTXTarget();
-		LLVMInitializeNVPTXTargetMC();
-		LLVMInitializeNVPTXAsmPrinter();
-	}
+	L->ops->initialise();
 	LLVMTargetRef target;
 	char *error = NULL;
 	if (LLVMGetTargetFromTriple(triple, &target, &error)) {
@@ -72,12 +61,11 @@ static bool make_machine(Lower *L)
 		LLVMDisposeMessage(error);
 		return false;
 	}
-	/* Kernels' checks of each access are many calls, over which LLVM's better code generation takes five times as long to gain nothing.
-	 * For the GPU its last level adds a GVN with PRE: a quarter of the time, for a few instructions more. */
+	/* The last level adds a GVN with PRE: a quarter of the time, for a few instructions more. */
 	static const LLVMCodeGenOptLevel levels[] = { LLVMCodeGenLevelNone, LLVMCodeGenLevelLess, LLVMCodeGenLevelDefault };
-	int o = L->ops->cpu ? 0 : opt_level(L) > 2 ? 2 : opt_level(L);
-	L->machine = LLVMCreateTargetMachine(target, triple, L->ops->processor(L->tir), L->ops->features, levels[o],
-	                                     L->ops->cpu ? LLVMRelocPIC : LLVMRelocDefault, LLVMCodeModelDefault);
+	int o = opt_level(L), most = L->ops->codegen_level;
+	L->machine = LLVMCreateTargetMachine(target, triple, L->ops->processor(L->tir), L->ops->features, levels[o < most ? o : most],
+	                                     L->ops->reloc, LLVMCodeModelDefault);
 	LLVMSetTarget(L->module, triple);
 	LLVMTargetDataRef dl = LLVMCreateTargetDataLayout(L->machine);
 	LLVMSetModuleDataLayout(L->module, dl);
@@ -97,21 +85,13 @@ static void init_types(Lower *L)
 	L->bf16 = LLVMBFloatTypeInContext(L->cx);
 	L->void_t = LLVMVoidTypeInContext(L->cx);
 	L->ptr = LLVMPointerTypeInContext(L->cx, 0);
-	L->ptr_shared = LLVMPointerTypeInContext(L->cx, L->ops->cpu ? 0 : 3);
-	L->ptr_global = LLVMPointerTypeInContext(L->cx, L->ops->cpu ? 0 : 1);
+	L->ptr_shared = LLVMPointerTypeInContext(L->cx, L->ops->shared_space);
+	L->ptr_global = LLVMPointerTypeInContext(L->cx, L->ops->global_space);
 }
 
 /* ---- the entry of a kernel ---- */
 
-static void string_attr(Lower *L, LLVMAttributeIndex where, const char *name, const char *value)
-{
-	LLVMAddAttributeAtIndex(L->function, where,
-	                        LLVMCreateStringAttribute(L->cx, name, (unsigned)strlen(name), value, (unsigned)strlen(value)));
-}
-
 /* Parameters in the module's order: tensors, dims, scalars, tensor maps. */
-typedef struct Params { const Op **op; int n; } Params;
-
 static Params list_params(Lower *L, const Op *kernel)
 {
 	static const Opcode order[] = { OP_TENSOR, OP_DIM, OP_PARAM };
@@ -125,26 +105,6 @@ static Params list_params(Lower *L, const Op *kernel)
 			if (op->code == order[k])
 				p.op[p.n++] = op;
 	return p;
-}
-
-static void nvptx_attributes(Lower *L, const Params *p)
-{
-	LLVMSetFunctionCallConv(L->function, 71); /* ptx_kernel */
-	string_attr(L, LLVMAttributeFunctionIndex, "nvvm.reqntid", arena_printf(L->arena, "%d,1,1", (int)attr_int(L->kernel, AT_THREADS, 128)));
-	string_attr(L, LLVMAttributeFunctionIndex, "nvvm.minctasm", arena_printf(L->arena, "%d", (int)attr_int(L->kernel, AT_OCCUPANCY, 1)));
-	int cluster = (int)attr_int(L->kernel, AT_CLUSTER, 1);
-	if (cluster > 1)
-		string_attr(L, LLVMAttributeFunctionIndex, "nvvm.cluster_dim", arena_printf(L->arena, "%d,1,1", cluster));
-	unsigned byval = LLVMGetEnumAttributeKindForName("byval", 5), align = LLVMGetEnumAttributeKindForName("align", 5);
-	for (int i = 0; i < p->n; i++)
-		if (p->op[i]->code == OP_DIM)
-			LLVMAddAttributeAtIndex(L->function, (LLVMAttributeIndex)(i + 1), attribute_nonnegative(L));
-	for (int i = 0; i < L->maps.n; i++) {
-		LLVMAttributeIndex at = (LLVMAttributeIndex)(p->n + i + 1);
-		LLVMAddAttributeAtIndex(L->function, at, LLVMCreateTypeAttribute(L->cx, byval, LLVMArrayType2(L->i8, 128)));
-		LLVMAddAttributeAtIndex(L->function, at, LLVMCreateEnumAttribute(L->cx, align, 64));
-		string_attr(L, at, "nvvm.grid_constant", "");
-	}
 }
 
 static void bind_param(Lower *L, const Op *op, V v)
@@ -174,90 +134,44 @@ static void bind_tensor_strides(Lower *L, const Op *op)
 	declare_bounds(L, s);
 }
 
-static T param_type(Lower *L, const Op *op)
+T param_type(Lower *L, const Op *op)
 {
 	if (op->code == OP_TENSOR)
-		return L->ops->cpu ? L->ptr : L->ptr_global;
+		return L->ptr_global;
 	return op->result->type.dtype == DT_BOOL ? L->i8 : type_of(L, op->result->type.dtype);
 }
 
 /* What a launch passes to a GPU, at their alignments. */
 static void check_parameter_bytes(Lower *L, const Params *p)
 {
-	enum { MOST = 32764, MAP = 128, MAP_ALIGN = 64 }; /* PTX 8.1, sm_70 */
+	const Machine *m = L->tir->machine;
 	int64_t bytes = 0;
 	for (int i = 0; i < p->n; i++) {
 		int64_t size = p->op[i]->code == OP_TENSOR ? 8 : dtype_bytes(p->op[i]->result->type.dtype);
 		bytes = (bytes + size - 1) / size * size + size;
 	}
 	if (L->maps.n)
-		bytes = (bytes + MAP_ALIGN - 1) / MAP_ALIGN * MAP_ALIGN + (int64_t)MAP * L->maps.n;
-	if (!L->ops->cpu && bytes > MOST)
+		bytes = (bytes + m->map_align - 1) / m->map_align * m->map_align + (int64_t)m->map_bytes * L->maps.n;
+	if (bytes > m->parameter_bytes)
 		diag_error(L->diags, L->kernel->loc, E_LIMIT, "the parameters of kernel '%s' take %lld bytes, %d tensor maps of %d among them; a launch takes at most %d",
-		           attr_text(L->kernel, AT_NAME, ""), (long long)bytes, L->maps.n, MAP, MOST);
+		           attr_text(L->kernel, AT_NAME, ""), (long long)bytes, L->maps.n, m->map_bytes, m->parameter_bytes);
 }
 
 static void create_function(Lower *L, const Params *p)
 {
-	T *types = ARENA_ARRAY(L->arena, T, p->n + L->maps.n + 2);
-	unsigned n = 0;
-	const char *name = attr_text(L->kernel, AT_NAME, "kernel");
-	if (L->ops->cpu) {
-		name = arena_printf(L->arena, TILE_CPU_KERNEL_PREFIX "%s", name);
-		types[n++] = L->ptr;
-		types[n++] = L->ptr;
-	} else {
-		for (int i = 0; i < p->n; i++)
-			types[n++] = param_type(L, p->op[i]);
-		for (int i = 0; i < L->maps.n; i++)
-			types[n++] = L->ptr;
-	}
-	L->function = LLVMAddFunction(L->module, name, LLVMFunctionType(L->void_t, types, n, 0));
-	if (!L->ops->cpu)
-		nvptx_attributes(L, p);
+	L->ops->declare_kernel(L, p, attr_text(L->kernel, AT_NAME, "kernel"));
 	LLVMPositionBuilderAtEnd(L->b, LLVMAppendBasicBlockInContext(L->cx, L->function, "entry"));
 	debug_begin_kernel(L);
 	debug_location(L, L->kernel->loc);
 }
 
-static V host_param(Lower *L, int i, T type)
-{
-	V at = const_i32(L, i), slot = LLVMBuildGEP2(L->b, L->ptr, LLVMGetParam(L->function, 1), &at, 1, "");
-	V where = LLVMBuildLoad2(L->b, L->ptr, slot, "");
-	return type ? LLVMBuildLoad2(L->b, type, where, "") : where;
-}
-
 static void bind_params(Lower *L, const Params *p)
 {
 	for (int i = 0; i < p->n; i++)
-		bind_param(L, p->op[i], L->ops->cpu ? host_param(L, i, param_type(L, p->op[i])) : LLVMGetParam(L->function, (unsigned)i));
+		bind_param(L, p->op[i], L->ops->parameter(L, i, param_type(L, p->op[i])));
 	L->map_pointer = ARENA_ARRAY(L->arena, V, L->maps.n + 1);
 	for (int i = 0; i < L->maps.n; i++)
-		L->map_pointer[i] = L->ops->cpu ? host_param(L, p->n + i, NULL) : LLVMGetParam(L->function, (unsigned)(p->n + i));
-}
-
-static V shared_memory(Lower *L)
-{
-	if (L->ops->cpu) {
-		V c = LLVMGetParam(L->function, 0);
-		return LLVMBuildLoad2(L->b, L->ptr, c, "smem");
-	}
-	V g = LLVMGetNamedGlobal(L->module, "tile_shared");
-	if (!g) {
-		g = LLVMAddGlobalInAddressSpace(L->module, LLVMArrayType2(L->i8, 0), "tile_shared", 3);
-		LLVMSetLinkage(g, LLVMExternalLinkage);
-		LLVMSetAlignment(g, 1024);
-	}
-	return g;
-}
-
-/* The CPU device's descriptors count from the start of its shared memory. */
-static V descriptor_base(Lower *L)
-{
-	if (L->ops->cpu)
-		return const_i32(L, 0);
-	V a = LLVMBuildPtrToInt(L->b, L->shared, L->i32, "");
-	return LLVMBuildLShr(L->b, LLVMBuildAnd(L->b, a, const_i32(L, 0x3ffff), ""), const_i32(L, 4), "");
+		L->map_pointer[i] = L->ops->parameter(L, p->n + i, NULL);
 }
 
 static void init_barriers(Lower *L)
@@ -288,9 +202,9 @@ static void lower_kernel(Lower *L, const Op *kernel)
 	check_parameter_bytes(L, &p);
 	create_function(L, &p);
 	bind_params(L, &p);
-	L->shared = shared_memory(L);
+	L->shared = L->ops->shared_memory(L);
 	L->watched = NULL;
-	L->shared_word = descriptor_base(L);
+	L->shared_word = L->ops->descriptor_base(L);
 	L->cta_thread = L->ops->thread(L);
 	L->cta_lane = LLVMBuildAnd(L->b, L->cta_thread, const_i32(L, 31), "lane");
 	L->cta_warp = L->ops->uniform(L, LLVMBuildLShr(L->b, L->cta_thread, const_i32(L, 5), ""));
@@ -358,7 +272,7 @@ static bool emit(Lower *L, LowerResult *out)
 		return true;
 	}
 	LLVMMemoryBufferRef buffer = NULL;
-	if (LLVMTargetMachineEmitToMemoryBuffer(L->machine, L->module, L->ops->cpu ? LLVMObjectFile : LLVMAssemblyFile, &text, &buffer)) {
+	if (LLVMTargetMachineEmitToMemoryBuffer(L->machine, L->module, L->ops->code, &text, &buffer)) {
 		diag_error(L->diags, (Loc){ 0 }, E_UNSUPPORTED, "LLVM: %s", text);
 		LLVMDisposeMessage(text);
 		return false;
@@ -382,7 +296,7 @@ static bool verify(Lower *L)
 
 bool lower_module(Arena *a, const Tir *t, const LowerOptions *o, LowerResult *out)
 {
-	Lower l = { .arena = a, .tir = t, .diags = t->diags, .options = o, .ops = o->target == LOWER_CPU ? &target_cpu : &target_nvptx }, *L = &l;
+	Lower l = { .arena = a, .tir = t, .diags = t->diags, .options = o, .ops = o->target == LOWER_CPU ? &backend_cpu : &backend_nvptx }, *L = &l;
 	unsigned before = diags_error_count(t->diags);
 	L->cx = LLVMContextCreate();
 	LLVMContextSetDiagnosticHandler(L->cx, llvm_diagnostic, L);
@@ -399,6 +313,8 @@ bool lower_module(Arena *a, const Tir *t, const LowerOptions *o, LowerResult *ou
 		L->storage = ARENA_ARRAY(L->arena, Storage *, L->nvalues + 1);
 		for (const Op *k = t->first; k; k = k->next)
 			lower_kernel(L, k);
+		if (L->ops->end_module)
+			L->ops->end_module(L);
 		debug_end_module(L);
 		ok = diags_error_count(t->diags) == before && verify(L) && optimise(L);
 		double t1 = now();

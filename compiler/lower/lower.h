@@ -4,10 +4,10 @@
 
 #include "compiler/tir/tir.h"
 
-typedef enum LowerTarget { LOWER_SM90A, LOWER_CPU } LowerTarget;
+typedef enum LowerTarget { LOWER_GPU, LOWER_CPU } LowerTarget;
 typedef enum LowerForm {
 	LOWER_LLVM,   /* LLVM IR as text, after optimisation when opt_level > 0 */
-	LOWER_CODE    /* sm_90a: PTX text; cpu: an x86-64 ELF relocatable object */
+	LOWER_CODE    /* GPU: PTX text; CPU: an x86-64 ELF relocatable object */
 } LowerForm;
 
 typedef struct LowerOptions {

@@ -25,7 +25,7 @@ static void spoil(Lower *L, V alloca, DType d, int n)
 {
 	unsigned align = LLVMGetAlignment(alloca);
 	V bytes = const_i64(L, n * (int64_t)dtype_bytes(d)); /* a plain number: LLVM keeps in memory what a size in terms of types covers */
-	if (!L->ops->cpu)
+	if (!L->ops->checks)
 		return;
 	if (d == DT_F32 && n <= MOST_REGISTERS)
 		LLVMBuildMemCpy(L->b, alloca, align, unset_registers(L), 4, bytes);

@@ -79,7 +79,7 @@ static bool shared_operand(Lower *L, const Op *op, const TileRef *r, bool mn_maj
 		           attr_text(r->object, AT_NAME, "tile"));
 		return false;
 	}
-	if (L->ops->cpu && !(constant_start(r, r->object_rank - 1) && constant_start(r, r->object_rank - 2)))
+	if (L->ops->checks && !(constant_start(r, r->object_rank - 1) && constant_start(r, r->object_rank - 2)))
 		check_start(L, r, index, r->shape[r->trans ? 0 : 1] * o->bytes);
 	o->column = panel_column(r, o->bytes, o->swizzle);
 	o->low = shared_word(L, r->object, index);

@@ -32,7 +32,7 @@ static V bf16_bits(Lower *L, V f)
 
 V narrow_pair(Lower *L, V lo, V hi, DType to)
 {
-	if (L->ops->cpu && to == DT_BF16) {
+	if (!L->ops->halves && to == DT_BF16) {
 		V w = LLVMBuildOr(L->b, bf16_bits(L, lo), LLVMBuildShl(L->b, bf16_bits(L, hi), const_i32(L, 16), ""), "");
 		return word_to_pair(L, w, to);
 	}
@@ -96,7 +96,7 @@ static V from_f32(Lower *L, V v, DType to)
 		return v;
 	if (to == DT_TF32)
 		return L->ops->to_tf32(L, v);
-	if (to == DT_BF16 && L->ops->cpu)
+	if (to == DT_BF16 && !L->ops->halves)
 		return LLVMBuildBitCast(L->b, LLVMBuildTrunc(L->b, bf16_bits(L, v), L->i16, ""), t, "");
 	if (to == DT_BF16 || to == DT_F16)
 		return LLVMBuildFPTrunc(L->b, v, t, "");
@@ -160,7 +160,7 @@ static V lower_minmax(Lower *L, const Op *op, V a, V b)
 {
 	DType d = op->result->type.dtype;
 	bool max = op->code == OP_MAX;
-	if (L->ops->cpu && is_vector(a)) {
+	if (!L->ops->halves && is_vector(a)) {
 		V r[2];
 		for (int i = 0; i < 2; i++)
 			r[i] = lower_minmax(L, op, LLVMBuildExtractElement(L->b, a, const_i32(L, i), ""),
@@ -169,7 +169,7 @@ static V lower_minmax(Lower *L, const Op *op, V a, V b)
 	}
 	if (dtype_is_float(d)) {
 		T t = LLVMTypeOf(a);
-		if (L->ops->cpu && dtype_bits(d) == 16) {
+		if (!L->ops->halves && dtype_bits(d) == 16) {
 			V x = intrinsic(L, max ? "llvm.maxnum" : "llvm.minnum", &L->f32, 1, (V[]){ to_f32(L, a, d), to_f32(L, b, d) }, 2);
 			return from_f32(L, x, d);
 		}
@@ -179,18 +179,18 @@ static V lower_minmax(Lower *L, const Op *op, V a, V b)
 	return LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, p, a, b, ""), a, b, "");
 }
 
-/* The host has no 16-bit float arithmetic: through f32, rounding once. */
+/* Without 16-bit float arithmetic through f32, rounding once. */
 static V float_binary(Lower *L, Opcode code, DType d, V a, V b)
 {
 	bool narrow = dtype_bits(d) == 16;
-	if (narrow && L->ops->cpu && is_vector(a)) {
+	if (narrow && !L->ops->halves && is_vector(a)) {
 		V r[2];
 		for (int i = 0; i < 2; i++)
 			r[i] = float_binary(L, code, d, LLVMBuildExtractElement(L->b, a, const_i32(L, i), ""),
 			                    LLVMBuildExtractElement(L->b, b, const_i32(L, i), ""));
 		return pack_pair(L, r[0], r[1], d);
 	}
-	if (narrow && (L->ops->cpu || code == OP_DIV)) {
+	if (narrow && (!L->ops->halves || code == OP_DIV)) {
 		V x = float_binary(L, code, DT_F32, to_f32(L, a, d), to_f32(L, b, d));
 		return from_f32(L, x, d);
 	}
@@ -224,15 +224,15 @@ static V lower_shift(Lower *L, Opcode code, DType d, V a, V n)
 
 enum { INDEX_DEPTH = 12 };
 
-/* Division by zero is as by one, since both arms of ?: are computed; the least number by -1 wraps, which the host would trap on. */
+/* Division by zero is as by one, since both arms of ?: are computed; the least number by -1 wraps, which may trap as well. */
 static V lower_division(Lower *L, const Op *op, DType d, V a, V b)
 {
 	T t = LLVMTypeOf(b);
 	bool s = dtype_is_signed(d), divide = op->code == OP_DIV;
 	V one = LLVMConstInt(t, 1, 0), minus = NULL;
-	if (L->ops->cpu || !extent_arithmetic(op->args[1], INDEX_DEPTH))
+	if (L->ops->division_traps || !extent_arithmetic(op->args[1], INDEX_DEPTH))
 		b = LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, LLVMIntEQ, b, LLVMConstNull(t), ""), one, b, "");
-	if (s && L->ops->cpu && !LLVMIsAConstantInt(b)) {
+	if (s && L->ops->division_traps && !LLVMIsAConstantInt(b)) {
 		minus = LLVMBuildICmp(L->b, LLVMIntEQ, b, LLVMConstAllOnes(t), "");
 		b = LLVMBuildSelect(L->b, minus, one, b, "");
 	}
@@ -319,8 +319,8 @@ static V scalar_op(Lower *L, const Op *op, V *args)
 			return float_binary(L, op->code, d, args[0], args[1]);
 		return int_binary(L, op, d, args);
 	case OP_MOD:
-		/* Cheaper unsigned, and the same as the slot of a barrier of this use. On the CPU a negative one is before the tile, where the device may notice. */
-		if (attr_int(op, AT_USE, 0) && !L->ops->cpu)
+		/* Cheaper unsigned, and the same as the slot of a barrier of this use. With checks a negative one is before the tile, where they may notice. */
+		if (attr_int(op, AT_USE, 0) && !L->ops->checks)
 			return LLVMBuildURem(L->b, args[0], args[1], "");
 		return int_binary(L, op, d, args);
 	case OP_AND: case OP_OR: case OP_XOR: case OP_SHL: case OP_SHR:

@@ -110,7 +110,7 @@ V lower_missing(Lower *L, const Op *op)
 {
 	const char *on = op->result ? dtype_name(op->result->type.dtype) : "";
 	diag_error(L->diags, op->loc, E_TIR, "%s%s%s has no lowering for %s (a bug of tilec)", op_info(op->code)->text, *on ? " of " : "", on,
-	           L->ops->cpu ? "the CPU device" : L->tir->machine->name);
+	           L->ops->name ? L->ops->name : L->tir->machine->name);
 	return op->result ? LLVMGetUndef(type_of(L, op->result->type.dtype)) : NULL;
 }
 

@@ -58,7 +58,7 @@ void watch_shared(Lower *L, Watched how, const V *pointers, int count, V bytes)
 {
 	Place p[MOST_TOLD];
 	int n = 0;
-	for (int i = 0; L->ops->cpu && i < count; i++) {
+	for (int i = 0; L->ops->checks && i < count; i++) {
 		Place q = place_of(pointers[i]);
 		bool told = false;
 		for (int k = 0; k < n; k++)

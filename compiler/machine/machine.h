@@ -25,6 +25,7 @@ typedef struct Product {
 
 typedef struct Machine {
 	const char *name;    /* as --target and ptxas have it */
+	const char *family;  /* whose later machines run what does without this one's own */
 	int threads;         /* of a CTA */
 	int warp;            /* threads */
 	int cluster;         /* CTAs */
@@ -37,11 +38,18 @@ typedef struct Machine {
 	int64_t cta_shared, sm_shared, cta_reserved; /* bytes: most of one CTA; of an SM; the system's of each CTA */
 	int box_extent, box_rank, transfer_unit, transfer_align; /* of TMA: elements, dimensions; bytes */
 	int arrivals;        /* of an mbarrier's phase */
+	int product_groups;  /* that a wait may leave in flight */
+	int parameter_bytes, map_bytes, map_align; /* of a launch; of a tensor map among them */
 	const Product *products;
 	int nproducts;
 } Machine;
 
-extern const Machine machine_sm90a;
+#define MACHINE(id, name) extern const Machine machine_##id;
+#include "compiler/machine/machines.def"
+#undef MACHINE
+
+const Machine *machine_default(void);
+const Machine *machine_named(const char *name); /* NULL: there is none */
 
 /* The product of operands of these types; NULL: there is none. */
 const Product *machine_product(const Machine *m, DType a, DType b);

@@ -20,13 +20,14 @@ static const Product products[] = {
 };
 
 const Machine machine_sm90a = {
-	.name = "sm_90a",
+	.name = "sm_90a", .family = "sm_90",
 	.threads = 1024, .warp = 32, .cluster = 16, .occupancy = 32, .named_barriers = 16,
 	.sm_registers = 65536, .thread_registers = 255, .register_step = 8,
 	.least_setmaxnreg = 24, .most_setmaxnreg = 240,
 	.wgmma_columns = 256, .wgmma_registers = 26, .wgmma_a_registers = 4,
 	.cta_shared = 227 << 10, .sm_shared = 228 << 10, .cta_reserved = 1 << 10,
 	.box_extent = 256, .box_rank = 5, .transfer_unit = 16, .transfer_align = 128,
-	.arrivals = (1 << 20) - 1,
+	.arrivals = (1 << 20) - 1, .product_groups = 63,
+	.parameter_bytes = 32764, .map_bytes = 128, .map_align = 64,
 	.products = products, .nproducts = sizeof products / sizeof products[0],
 };

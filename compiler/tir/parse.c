@@ -518,9 +518,9 @@ static Op *parse_op(Parser *p)
 	return op_tail(p, op, name, begin) ? op : NULL;
 }
 
-Tir *tir_parse(Arena *a, Diags *d, uint32_t source)
+Tir *tir_parse(Arena *a, Diags *d, const Machine *m, uint32_t source)
 {
-	Parser p = { .t = tir_new(a, d), .source = source, .text = diags_source(d, source)->text };
+	Parser p = { .t = tir_new(a, d, m), .source = source, .text = diags_source(d, source)->text };
 	size_t len = strlen(p.text);
 	if (len != diags_source(d, source)->len) {
 		diag_error(d, loc_at(&p, (uint32_t)len, (uint32_t)len + 1), E_SYNTAX, "a byte 0 in the text");

@@ -117,12 +117,12 @@ const char *type_text(Arena *a, Type t)
 
 /* ---- building ---- */
 
-Tir *tir_new(Arena *a, Diags *d)
+Tir *tir_new(Arena *a, Diags *d, const Machine *m)
 {
 	Tir *t = ARENA_NEW(a, Tir);
 	t->arena = a;
 	t->diags = d;
-	t->machine = &machine_sm90a;
+	t->machine = m;
 	return t;
 }
 

@@ -160,7 +160,7 @@ typedef struct Tir {
 	const Site *site; /* of the ops that are made now */
 } Tir;
 
-Tir *tir_new(Arena *a, Diags *d);
+Tir *tir_new(Arena *a, Diags *d, const Machine *m);
 
 /* Notes in which calls: the last few. */
 void site_notes(Diags *d, const Site *site);
@@ -236,7 +236,7 @@ bool value_const_int(const Value *v, int64_t *out);
 
 void tir_print(const Tir *t, FILE *out);
 /* Parses TIR text of source `source`; errors to d; NULL on errors. */
-Tir *tir_parse(Arena *a, Diags *d, uint32_t source);
+Tir *tir_parse(Arena *a, Diags *d, const Machine *m, uint32_t source);
 /* Reports what is ill-formed as E_TIR (our bug); true when sound. */
 bool tir_verify(const Tir *t);
 

@@ -77,7 +77,7 @@ static bool elaborate_batch(Job *j)
 		text = arena_printf(j->arena, "%s%s", text, j->b->program[k].text);
 	uint32_t source = diags_add_source(j->diags, "random.tile", text, strlen(text));
 	const Ast *ast = ast_parse(j->arena, j->diags, source);
-	ElabOptions eo = { 0 };
+	ElabOptions eo = { .machine = machine_default() };
 	if (ast && !diags_error_count(j->diags))
 		j->tir = elaborate(j->arena, j->diags, ast, "random.tile", &eo);
 	return j->tir && !diags_error_count(j->diags);
@@ -114,7 +114,7 @@ static bool compile_batch(Job *j, Buffer *module)
 	PtxasResult assembled = { 0 };
 	if (!passes_run(j->tir, &po) || diags_error_count(j->diags) || (j->b->cpu && !lower_batch(j, LOWER_CPU, &elf)))
 		return false;
-	if (j->b->gpu && (!lower_batch(j, LOWER_SM90A, &ptx) || !assemble(j, &ptx, &parts, &assembled)))
+	if (j->b->gpu && (!lower_batch(j, LOWER_GPU, &ptx) || !assemble(j, &ptx, &parts, &assembled)))
 		return false;
 	parts.elf = elf.data, parts.elf_len = elf.len;
 	return module_write(j->tir, "random.tile", &parts, module);

@@ -103,7 +103,7 @@ static void test_effects(void **state)
 		Fixture f = fixture();
 		const char *cut = strstr(program, "  %s\n}");
 		char *text = arena_printf(f.arena, "%.*s  %s\n}\n", (int)(cut - program), program, rows[i].op), got[64];
-		Tir *t = tir_parse(f.arena, f.diags, add_source(&f, "t", text));
+		Tir *t = tir_parse(f.arena, f.diags, machine_default(), add_source(&f, "t", text));
 
 		if (!t || !tir_verify(t))
 			fail_msg("%s: %s", rows[i].op, errors_of(&f));

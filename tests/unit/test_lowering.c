@@ -19,7 +19,7 @@ enum { DTYPES = DT_END };
 static Tir *elaborate_text(const Fixture *f, const char *text, const char *define)
 {
 	const Ast *ast = ast_parse(f->arena, f->diags, add_source(f, "t", text));
-	ElabOptions o = { .defines = &define, .ndefines = define != NULL };
+	ElabOptions o = { .machine = machine_default(), .defines = &define, .ndefines = define != NULL };
 
 	return ast && !diags_error_count(f->diags) ? elaborate(f->arena, f->diags, ast, "t", &o) : NULL;
 }
@@ -27,7 +27,7 @@ static Tir *elaborate_text(const Fixture *f, const char *text, const char *defin
 /* Passes, then code for both targets; fails the test with the messages. */
 static void lower_both(const Fixture *f, const Tir *t)
 {
-	for (int target = LOWER_SM90A; target <= LOWER_CPU; target++) {
+	for (int target = LOWER_GPU; target <= LOWER_CPU; target++) {
 		LowerOptions o = { .target = (LowerTarget)target, .form = LOWER_CODE, .opt_level = 1 };
 		LowerResult r;
 
@@ -113,7 +113,7 @@ static void test_first_value_is_a_tile(void **state)
 {
 	(void)state;
 	Fixture f = fixture();
-	Tir *t = tir_parse(f.arena, f.diags, add_source(&f, "t", "kernel {name=\"k\", threads=384} {\n"
+	Tir *t = tir_parse(f.arena, f.diags, machine_default(), add_source(&f, "t", "kernel {name=\"k\", threads=384} {\n"
 		"  %0 = shared {name=\"s\"} : shared<f32, 16>\n"
 		"  role {first_warp=8, instances=1, name=\"One\", warps=4} (%j : i32) {\n"
 		"    %g = frag {layout=\"blocked(1,4)\", name=\"g\"} : frag<f32, 4x512>\n"
@@ -173,7 +173,7 @@ static bool verifies(Opcode op, const DType *types, DType result)
 	put_case(out, op, types, result, 0, "%one");
 	fputs("}\n", out);
 	fclose(out);
-	Tir *t = tir_parse(f.arena, f.diags, add_source(&f, "t", text));
+	Tir *t = tir_parse(f.arena, f.diags, machine_default(), add_source(&f, "t", text));
 	if (!t)
 		fail_msg("%s:\n%s", text, errors_of(&f));
 	bool sound = tir_verify(t);
@@ -225,7 +225,7 @@ static void test_scalar_ops_on_types(void **state)
 	fclose(loop);
 	fprintf(s.out, "  parallel {extents=[64]} (%%i : i32) {\n%s  }\n}\n", loop_text);
 	fclose(s.out);
-	Tir *t = tir_parse(f.arena, f.diags, add_source(&f, "t", s.text));
+	Tir *t = tir_parse(f.arena, f.diags, machine_default(), add_source(&f, "t", s.text));
 	if (!t || !passes_run(t, &(PassOptions){ 0 }))
 		fail_msg("%s", errors_of(&f));
 	lower_both(&f, t);

@@ -14,7 +14,7 @@ static Fixture parse(const char *text)
 {
 	Fixture f = fixture();
 
-	f.tir = tir_parse(f.arena, f.diags, add_source(&f, "t.tir", text));
+	f.tir = tir_parse(f.arena, f.diags, machine_default(), add_source(&f, "t.tir", text));
 	return f;
 }
 
@@ -73,7 +73,7 @@ static void test_build(void **state)
 {
 	(void)state;
 	Arena *a = arena_new();
-	Tir *t = tir_new(a, diags_new(a));
+	Tir *t = tir_new(a, diags_new(a), machine_default());
 	Op *k = new_kernel(t);
 	Region *body = k->regions[0];
 	Value *one = constant(t, body, 1), *two = constant(t, body, 2);
@@ -98,7 +98,7 @@ static void test_attributes(void **state)
 {
 	(void)state;
 	Arena *a = arena_new();
-	Tir *t = tir_new(a, diags_new(a));
+	Tir *t = tir_new(a, diags_new(a), machine_default());
 	Op *k = new_kernel(t);
 
 	attr_set_int(t, k, AT_WITHIN, 3);

@@ -1,10 +1,14 @@
-/* target_nvptx.c - machine operations on sm_90a: NVVM intrinsics where LLVM has them, inline PTX where not. */
+/* backend_nvptx.c - the program as PTX: NVVM intrinsics where LLVM has them, inline PTX where not. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "compiler/analysis/effects.h"
 #include "compiler/lower/context.h"
+
+#include <llvm-c/Target.h>
+
+enum { SPACE_GLOBAL = 1, SPACE_SHARED = 3 }; /* of addresses */
 
 #define INTR(L, name, ...) intrinsic(L, name, NULL, 0, (V[]){ __VA_ARGS__ }, (unsigned)(sizeof((V[]){ __VA_ARGS__ }) / sizeof(V)))
 
@@ -464,9 +468,99 @@ static void nv_fail(Lower *L, const char *text)
 		ptx(L, "trap;", "~{memory}", NULL, NULL, 0);
 }
 
+/* ---- kernels ---- */
+
+static void string_attr(Lower *L, LLVMAttributeIndex where, const char *name, const char *value)
+{
+	LLVMAddAttributeAtIndex(L->function, where,
+	                        LLVMCreateStringAttribute(L->cx, name, (unsigned)strlen(name), value, (unsigned)strlen(value)));
+}
+
+static void kernel_attributes(Lower *L, const Params *p)
+{
+	LLVMSetFunctionCallConv(L->function, 71); /* ptx_kernel */
+	string_attr(L, LLVMAttributeFunctionIndex, "nvvm.reqntid", arena_printf(L->arena, "%d,1,1", (int)attr_int(L->kernel, AT_THREADS, 128)));
+	string_attr(L, LLVMAttributeFunctionIndex, "nvvm.minctasm", arena_printf(L->arena, "%d", (int)attr_int(L->kernel, AT_OCCUPANCY, 1)));
+	int cluster = (int)attr_int(L->kernel, AT_CLUSTER, 1);
+	if (cluster > 1)
+		string_attr(L, LLVMAttributeFunctionIndex, "nvvm.cluster_dim", arena_printf(L->arena, "%d,1,1", cluster));
+	unsigned byval = LLVMGetEnumAttributeKindForName("byval", 5), align = LLVMGetEnumAttributeKindForName("align", 5);
+	for (int i = 0; i < p->n; i++)
+		if (p->op[i]->code == OP_DIM)
+			LLVMAddAttributeAtIndex(L->function, (LLVMAttributeIndex)(i + 1), attribute_nonnegative(L));
+	for (int i = 0; i < L->maps.n; i++) {
+		LLVMAttributeIndex at = (LLVMAttributeIndex)(p->n + i + 1);
+		LLVMAddAttributeAtIndex(L->function, at, LLVMCreateTypeAttribute(L->cx, byval, LLVMArrayType2(L->i8, (uint64_t)L->tir->machine->map_bytes)));
+		LLVMAddAttributeAtIndex(L->function, at, LLVMCreateEnumAttribute(L->cx, align, (uint64_t)L->tir->machine->map_align));
+		string_attr(L, at, "nvvm.grid_constant", "");
+	}
+}
+
+static void nv_declare_kernel(Lower *L, const Params *p, const char *name)
+{
+	T *types = ARENA_ARRAY(L->arena, T, p->n + L->maps.n + 1);
+	for (int i = 0; i < p->n; i++)
+		types[i] = param_type(L, p->op[i]);
+	for (int i = 0; i < L->maps.n; i++)
+		types[p->n + i] = L->ptr;
+	L->function = LLVMAddFunction(L->module, name, LLVMFunctionType(L->void_t, types, (unsigned)(p->n + L->maps.n), 0));
+	kernel_attributes(L, p);
+}
+
+static V nv_parameter(Lower *L, int i, T type)
+{
+	(void)type;
+	return LLVMGetParam(L->function, (unsigned)i);
+}
+
+static V nv_shared_memory(Lower *L)
+{
+	V g = LLVMGetNamedGlobal(L->module, "tile_shared");
+	if (!g) {
+		g = LLVMAddGlobalInAddressSpace(L->module, LLVMArrayType2(L->i8, 0), "tile_shared", SPACE_SHARED);
+		LLVMSetLinkage(g, LLVMExternalLinkage);
+		LLVMSetAlignment(g, 1024);
+	}
+	return g;
+}
+
+static V nv_descriptor_base(Lower *L)
+{
+	V a = LLVMBuildPtrToInt(L->b, L->shared, L->i32, "");
+	return LLVMBuildLShr(L->b, LLVMBuildAnd(L->b, a, const_i32(L, 0x3ffff), ""), const_i32(L, 4), "");
+}
+
+/* The register class of inline PTX that holds a value. */
+static char constraint(DType d) { return dtype_is_float(d) ? 'f' : dtype_bits(d) == 64 ? 'l' : 'r'; }
+
+static V nv_inline_ptx(Lower *L, const Op *op, int n, V *args)
+{
+	char *cons = ARENA_ARRAY(L->arena, char, 2 * n + 16), *at = cons;
+	T *types = ARENA_ARRAY(L->arena, T, n + 1);
+	if (op->result)
+		at += sprintf(at, "=%c,", constraint(op->result->type.dtype));
+	for (int i = 0; i < n; i++) {
+		types[i] = LLVMTypeOf(args[i]);
+		at += sprintf(at, "%c,", constraint(op->args[i]->type.dtype));
+	}
+	strcpy(at, "~{memory}");
+	const char *text = attr_text(op, AT_TEXT, "");
+	T ft = LLVMFunctionType(op->result ? type_of(L, op->result->type.dtype) : L->void_t, types, (unsigned)n, 0);
+	V fn = LLVMGetInlineAsm(ft, text, strlen(text), cons, strlen(cons), 1, 0, LLVMInlineAsmDialectATT, 0);
+	return LLVMBuildCall2(L->b, ft, fn, args, (unsigned)n, "");
+}
+
+static void nv_initialise(void)
+{
+	LLVMInitializeNVPTXTargetInfo();
+	LLVMInitializeNVPTXTarget();
+	LLVMInitializeNVPTXTargetMC();
+	LLVMInitializeNVPTXAsmPrinter();
+}
+
 /* ---- the processor ---- */
 
-static bool find_hopper_only(Op *op, void *found)
+static bool find_own(Op *op, void *found)
 {
 	switch (op->code) {
 	case OP_WGMMA_FENCE: case OP_WGMMA_COMMIT: case OP_WGMMA_WAIT:
@@ -480,19 +574,23 @@ static bool find_hopper_only(Op *op, void *found)
 	return true;
 }
 
-/* PTX for sm_90a runs on 9.0 only, PTX for sm_90 on later GPUs too. */
+/* PTX for a machine's own extensions runs there only, that of its family on later GPUs too. */
 static const char *nv_processor(const Tir *t)
 {
-	bool hopper_only = false;
+	bool own = false;
 	for (const Op *k = t->first; k; k = k->next)
-		tir_walk(k->regions[0], find_hopper_only, &hopper_only);
-	return hopper_only ? "sm_90a" : "sm_90";
+		tir_walk(k->regions[0], find_own, &own);
+	return own ? t->machine->name : t->machine->family;
 }
 
-const TargetOps target_nvptx = {
-	.triple = "nvptx64-nvidia-cuda", .features = "+ptx87", .processor = nv_processor,
+const Backend backend_nvptx = {
+	.triple = "nvptx64-nvidia-cuda", .features = "+ptx87", .processor = nv_processor, .initialise = nv_initialise,
+	.code = LLVMAssemblyFile, .reloc = LLVMRelocDefault, .codegen_level = 2, .shared_space = SPACE_SHARED, .global_space = SPACE_GLOBAL,
+	.halves = true,
+	.declare_kernel = nv_declare_kernel, .parameter = nv_parameter, .shared_memory = nv_shared_memory, .descriptor_base = nv_descriptor_base,
+	.inline_ptx = nv_inline_ptx,
 	.thread = nv_thread, .block_idx = nv_block_idx, .grid_dim = nv_grid_dim, .cluster_rank = nv_cluster_rank, .uniform = nv_uniform,
-	.math = nv_math, .div_f32 = nv_div, .to_integer = nv_to_integer, .to_tf32 = nv_to_tf32, .narrow8 = nv_narrow8, .widen8 = nv_widen8, .shift = nv_shift, .enter_role = nv_enter_role, .setmaxnreg = nv_setmaxnreg, 
+	.math = nv_math, .div_f32 = nv_div, .to_integer = nv_to_integer, .to_tf32 = nv_to_tf32, .narrow8 = nv_narrow8, .widen8 = nv_widen8, .shift = nv_shift, .enter_role = nv_enter_role, .setmaxnreg = nv_setmaxnreg,
 	.mbar_init = nv_mbar_init, .mbar_init_done = nv_mbar_init_done, .mbar_arrive = nv_mbar_arrive, .mbar_arrive_at = nv_mbar_arrive_at, .mbar_expect = nv_mbar_expect,
 	.mbar_wait = nv_mbar_wait, .tma_load = nv_tma_load, .tma_store = nv_tma_store, .bulk_load = nv_bulk_load, .bulk_store = nv_bulk_store,
 	.bulk_commit = nv_bulk_commit, .bulk_wait = nv_bulk_wait, .cp_async = nv_cp_async, .cp_async_commit = nv_cp_async_commit,

@@ -1,7 +1,10 @@
-/* target_cpu.c - machine operations as calls of the CPU device (runtime/cpu/cpu_abi.h). */
+/* backend_cpu.c - the program as an x86-64 object for the CPU device: machine operations as calls of the CPU device (runtime/cpu/cpu_abi.h). */
 #include <math.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <string.h>
+
+#include <llvm-c/Target.h>
 
 #include "compiler/lower/context.h"
 #include "runtime/cpu/cpu_abi.h"
@@ -48,18 +51,18 @@ static V offset(Lower *L, V pointer)
 	return LLVMBuildTrunc(L->b, LLVMBuildSub(L->b, p, base, ""), L->i32, "");
 }
 
-static V field(Lower *L, int byte)
+static V field(Lower *L, size_t byte)
 {
-	V at = const_i32(L, byte);
+	V at = const_i32(L, (int64_t)byte);
 	return LLVMBuildLoad2(L->b, L->i32, LLVMBuildGEP2(L->b, L->i8, self(L), &at, 1, ""), "");
 }
 
 static V text_pointer(Lower *L, const char *text) { return LLVMBuildGlobalStringPtr(L->b, text, "text"); }
 
-static V cpu_thread(Lower *L) { return field(L, 8); }
-static V cpu_block_idx(Lower *L, int axis) { return field(L, 12 + 4 * axis); }
-static V cpu_grid_dim(Lower *L, int axis) { return field(L, 24 + 4 * axis); }
-static V cpu_cluster_rank(Lower *L) { return field(L, 36); }
+static V cpu_thread(Lower *L) { return field(L, offsetof(TileCpuThread, thread)); }
+static V cpu_block_idx(Lower *L, int axis) { return field(L, offsetof(TileCpuThread, block) + 4 * (size_t)axis); }
+static V cpu_grid_dim(Lower *L, int axis) { return field(L, offsetof(TileCpuThread, grid) + 4 * (size_t)axis); }
+static V cpu_cluster_rank(Lower *L) { return field(L, offsetof(TileCpuThread, cluster_rank)); }
 static V cpu_uniform(Lower *L, V v) { (void)L; return v; }
 
 static V libm(Lower *L, const char *name, V x) { return call(L, name, L->f32, 1, &x); }
@@ -297,7 +300,7 @@ static V cpu_clock(Lower *L) { return call(L, "tilecpu_clock", L->i64, 1, (V[]){
 /* The device stops endless loops. */
 static void cpu_poll(Lower *L)
 {
-	V at = const_i32(L, 40), flag = LLVMBuildLoad2(L->b, L->ptr, LLVMBuildGEP2(L->b, L->i8, self(L), &at, 1, ""), "");
+	V at = const_i32(L, offsetof(TileCpuThread, interrupt)), flag = LLVMBuildLoad2(L->b, L->ptr, LLVMBuildGEP2(L->b, L->i8, self(L), &at, 1, ""), "");
 	V stop = LLVMBuildLoad2(L->b, L->i32, flag, "");
 	LLVMSetVolatile(stop, 1);
 	Guard g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntNE, stop, const_i32(L, 0), ""));
@@ -347,6 +350,59 @@ static void cpu_check_shift(Lower *L, DType d, V a, V count)
 
 static void cpu_check_conversion(Lower *L, DType to, V x) { CALL(L, "tilecpu_check_conversion", NULL, integer_type(L, to), x, line(L)); }
 
+/* ---- kernels and modules ---- */
+
+static void cpu_declare_kernel(Lower *L, const Params *p, const char *name)
+{
+	T types[] = { L->ptr, L->ptr };
+	(void)p;
+	L->function = LLVMAddFunction(L->module, arena_printf(L->arena, TILE_CPU_KERNEL_PREFIX "%s", name), LLVMFunctionType(L->void_t, types, 2, 0));
+}
+
+static V cpu_parameter(Lower *L, int i, T type)
+{
+	V at = const_i32(L, i), slot = LLVMBuildGEP2(L->b, L->ptr, LLVMGetParam(L->function, 1), &at, 1, "");
+	V where = LLVMBuildLoad2(L->b, L->ptr, slot, "");
+	return type ? LLVMBuildLoad2(L->b, type, where, "") : where;
+}
+
+static V cpu_shared_memory(Lower *L) { return LLVMBuildLoad2(L->b, L->ptr, self(L), "smem"); }
+
+static V cpu_descriptor_base(Lower *L) { return const_i32(L, 0); }
+
+static void cpu_initialise(void)
+{
+	LLVMInitializeX86TargetInfo();
+	LLVMInitializeX86Target();
+	LLVMInitializeX86TargetMC();
+	LLVMInitializeX86AsmPrinter();
+}
+
+static const char *last_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+/* For the device's reports. */
+static void cpu_end_module(Lower *L)
+{
+	unsigned sources = diags_source_count(L->diags), n = sources < TILE_CPU_MOST_FILES ? sources : TILE_CPU_MOST_FILES;
+	size_t room = 0, len = 0;
+	for (unsigned i = 1; i <= n; i++)
+		room += strlen(last_name(diags_source(L->diags, i)->name)) + 1;
+	char *text = ARENA_ARRAY(L->arena, char, room + 1);
+	for (unsigned i = 1; i <= n; i++) {
+		const char *name = last_name(diags_source(L->diags, i)->name);
+		memcpy(text + len, name, strlen(name));
+		len += strlen(name);
+		text[len++] = '\0';
+	}
+	V names = LLVMConstStringInContext2(L->cx, text, room, 0), g = LLVMAddGlobal(L->module, LLVMTypeOf(names), TILE_CPU_FILES);
+	LLVMSetInitializer(g, names);
+	LLVMSetGlobalConstant(g, 1);
+}
+
 /* Runs on every machine of the last decade; the heavy products run in the runtime. */
 static const char *cpu_processor(const Tir *t)
 {
@@ -354,9 +410,15 @@ static const char *cpu_processor(const Tir *t)
 	return "x86-64-v2";
 }
 
-const TargetOps target_cpu = {
-	.triple = "x86_64-unknown-linux-gnu", .features = "", .processor = cpu_processor,
-	.cpu = true, .thread = cpu_thread, .block_idx = cpu_block_idx, .grid_dim = cpu_grid_dim, .cluster_rank = cpu_cluster_rank,
+/* Kernels' checks of each access are many calls, over which LLVM's better code generation takes five times as long to gain nothing. */
+const Backend backend_cpu = {
+	.name = "the CPU device",
+	.triple = "x86_64-unknown-linux-gnu", .features = "", .processor = cpu_processor, .initialise = cpu_initialise,
+	.code = LLVMObjectFile, .reloc = LLVMRelocPIC, .codegen_level = 0,
+	.checks = true, .division_traps = true, .debugger = true,
+	.declare_kernel = cpu_declare_kernel, .parameter = cpu_parameter, .shared_memory = cpu_shared_memory, .descriptor_base = cpu_descriptor_base,
+	.end_module = cpu_end_module,
+	.thread = cpu_thread, .block_idx = cpu_block_idx, .grid_dim = cpu_grid_dim, .cluster_rank = cpu_cluster_rank,
 	.uniform = cpu_uniform, .math = cpu_math, .div_f32 = cpu_div, .to_integer = cpu_to_integer, .to_tf32 = cpu_to_tf32, .narrow8 = cpu_narrow8, .widen8 = cpu_widen8, .shift = cpu_shift, .enter_role = cpu_enter_role, .setmaxnreg = cpu_setmaxnreg,
 	.shared_access = cpu_shared_access, .mbar_init = cpu_mbar_init, .mbar_init_done = cpu_nothing, .mbar_arrive = cpu_mbar_arrive, .mbar_arrive_at = cpu_mbar_arrive_at,
 	.mbar_expect = cpu_mbar_expect, .mbar_wait = cpu_mbar_wait, .tma_load = cpu_tma_load, .tma_store = cpu_tma_store,
