@@ -17,6 +17,14 @@ Bits bits_copy(Arena *a, const Bits *s)
 	return copy;
 }
 
+void bits_assign(Arena *a, Bits *to, const Bits *from)
+{
+	if (to->word)
+		memcpy(to->word, from->word, sizeof *to->word * (size_t)from->words);
+	else
+		*to = bits_copy(a, from);
+}
+
 bool bits_join(Bits *s, const Bits *other)
 {
 	uint64_t grown = 0;

@@ -11,6 +11,7 @@ typedef struct Bits { int words; uint64_t *word; } Bits;
 
 Bits bits_new(Arena *a, int n);
 Bits bits_copy(Arena *a, const Bits *s);
+void bits_assign(Arena *a, Bits *to, const Bits *from); /* to: zeroes, or of the same n */
 bool bits_join(Bits *s, const Bits *other); /* true when it grew */
 void bits_meet(Bits *s, const Bits *other);
 void bits_clear(Bits *s);

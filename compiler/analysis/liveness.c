@@ -3,6 +3,7 @@
 
 #include "compiler/analysis/bits.h"
 #include "compiler/analysis/effects.h"
+#include "compiler/analysis/flow.h"
 #include "compiler/analysis/index.h"
 #include "compiler/analysis/layout.h"
 
@@ -70,18 +71,24 @@ static void drop(const Liveness *v, Live *live, int i)
 	bits_drop(&live->set, i);
 }
 
-static Live copy_of(const Liveness *v, const Live *live)
+static void copy(const Flow *f, void *to, const void *from)
 {
-	return (Live){ bits_copy(v->t->arena, &live->set), live->registers };
+	Live *t = to;
+	const Live *live = from;
+	bits_assign(f->arena, &t->set, &live->set);
+	t->registers = live->registers;
 }
 
-static void join(const Liveness *v, Live *live, const Live *other)
+static bool join(const Flow *f, void *into, const void *other)
 {
-	if (!bits_join(&live->set, &other->set))
-		return;
+	const Liveness *v = f->user;
+	Live *live = into;
+	if (!bits_join(&live->set, &((const Live *)other)->set))
+		return false;
 	live->registers = 0;
 	for (int i = 0; i < v->n; i++)
 		live->registers += bits_has(&live->set, i) ? v->frag[i].registers : 0;
+	return true;
 }
 
 static void note(Liveness *v, const Live *live)
@@ -116,7 +123,7 @@ static bool writes_all(const Op *op, const TileRef *r)
 	return !rows_of_warp && (op->code != OP_STORE || stores_all(op, r->object));
 }
 
-static void pass_op(Liveness *v, const Op *op, Live *live)
+static void use_tiles(Liveness *v, const Op *op, Live *live)
 {
 	Effect e[MAX_EFFECTS];
 	int n = op_effects(op, e);
@@ -135,42 +142,28 @@ static void pass_op(Liveness *v, const Op *op, Live *live)
 			add(v, live, number_of(v, op->args[i]->def));
 }
 
-static void pass_region(Liveness *v, const Region *r, Live *live);
-
-static void pass_loop(Liveness *v, const Op *op, Live *live)
+static void pass_op(Flow *f, Op *op, void *live)
 {
-	for (int turn = 0; turn < 2; turn++) { /* the second with what the first needs */
-		Live body = copy_of(v, live);
-		if (op->code == OP_WHILE)
-			pass_region(v, op->regions[1], &body);
-		pass_region(v, op->regions[0], &body);
-		join(v, live, &body);
-	}
+	Liveness *v = f->user;
+	if (op->code == OP_FRAG)
+		drop(v, live, number_of(v, op));
+	else if (op->code != OP_ROLE) /* another team */
+		use_tiles(v, op, live);
+	note(v, live);
 }
 
-static void pass_arms(Liveness *v, const Op *op, Live *live)
+static bool enter(Flow *f, Op *op, void *live)
 {
-	Live other = copy_of(v, live);
-	pass_region(v, op->regions[1], &other);
-	pass_region(v, op->regions[0], live);
-	join(v, live, &other);
+	(void)f;
+	(void)live;
+	return op->code != OP_ROLE;
 }
 
-static void pass_region(Liveness *v, const Region *r, Live *live)
+static void leave(Flow *f, Op *op, const void *before, void *live)
 {
-	for (const Op *op = r ? r->last : NULL; op; op = op->prev) {
-		switch (op->code) {
-		case OP_ROLE: continue;
-		case OP_FRAG: drop(v, live, number_of(v, op)); break;
-		case OP_FOR: case OP_WHILE: pass_loop(v, op, live); break;
-		case OP_IF: pass_arms(v, op, live); break;
-		default:
-			pass_region(v, op->regions[0], live);
-			pass_op(v, op, live);
-			break;
-		}
-		note(v, live);
-	}
+	(void)op;
+	(void)before;
+	note(f->user, live);
 }
 
 static Pressure pressure_of(const Liveness *v)
@@ -202,7 +195,9 @@ Pressure fragment_pressure(const Tir *t, const Op *team)
 	Live live = { .set = bits_new(t->arena, v.n) };
 	v.n = 0;
 	tir_walk(team->regions[0], collect, &v);
-	pass_region(&v, team->regions[0], &live);
+	Flow f = { .arena = t->arena, .user = &v, .size = sizeof(Live), .backward = true, .pure = true, .copy = copy, .join = join, .pass = pass_op,
+		.enter = enter, .leave = leave };
+	flow_run(&f, team->regions[0], &live);
 	return pressure_of(&v);
 }
 

@@ -3,7 +3,9 @@
  * synchronises, {id} of sync; {bytes} and {expect} of loads, with the
  * announcement merged into the arrive that follows them; {peers} of mbarriers
  * that other CTAs arrive at, and of kernels that have such or multicast. */
+#include "compiler/analysis/bits.h"
 #include "compiler/analysis/collective.h"
+#include "compiler/analysis/flow.h"
 #include "compiler/passes/pass.h"
 
 #include <stdlib.h>
@@ -344,47 +346,18 @@ static void set_bytes(Binder *b, Op *load)
 		attr_set_int(b->t, load, AT_EXPECT, 1);
 }
 
-typedef struct FindArrive { const Op *bar; bool found; } FindArrive;
-
-static bool find_arrive(Op *op, void *user)
+static void report_unannounced(Binder *b, const Op *load)
 {
-	FindArrive *f = user;
-	f->found |= op->code == OP_ARRIVE && barrier_of(op->args[0]) == f->bar;
-	return op->code != OP_PARALLEL;
-}
-
-/* Whether the load's team arrives at its barrier behind it: in the same iteration of each loop around it, or behind that loop. */
-static bool arrive_follows(const Op *load)
-{
-	FindArrive f = { .bar = barrier_of(load->args[2]) };
-	const Op *team = tir_team(load);
-	for (const Op *at = load; at && at != team; at = at->parent->owner)
-		for (Op *op = at->next; op && !f.found; op = op->next) {
-			find_arrive(op, &f);
-			for (int i = 0; i < 2; i++)
-				if (op->regions[i] && op->code != OP_ROLE && op->code != OP_PARALLEL)
-					tir_walk(op->regions[i], find_arrive, &f);
-		}
-	return f.found;
-}
-
-static void check_announced(Binder *b, const Op *load)
-{
-	const Op *bar = barrier_of(load->args[2]);
-	if (arrive_follows(load))
-		return;
 	tir_error(b->t, load, E_BARRIER, "no `arrive(%s)` follows this %s: its bytes would be announced after the phase's arrival, or never",
-		object_name(bar), load->code == OP_BULK_LOAD ? "bulk_load" : "tma_load");
+		object_name(barrier_of(load->args[2])), load->code == OP_BULK_LOAD ? "bulk_load" : "tma_load");
 	diag_help(b->t->diags, "arrive behind the last load of the phase, in the same iteration");
 	b->ok = false;
 }
 
 static bool bind_loads(Op *op, void *user)
 {
-	if (is_load(op)) {
+	if (is_load(op))
 		set_bytes(user, op);
-		check_announced(user, op);
-	}
 	return op->code != OP_PARALLEL;
 }
 
@@ -396,6 +369,64 @@ static bool merge_loads(Op *op, void *user)
 			announce_in_arrive(user, op, arrive);
 	}
 	return op->code != OP_PARALLEL;
+}
+
+/* ---- arrivals behind loads ---- */
+
+/* Backward: the mbarriers at which the team arrives behind an op, in the same iteration of each loop around it, or behind that loop. */
+typedef struct Announced {
+	int *number;              /* of a mbarrier, by id */
+	struct Unannounced *loads; /* those that no arrive follows, the first of them first */
+} Announced;
+typedef struct Unannounced { struct Unannounced *next; const Op *load; } Unannounced;
+
+static void pass_op(Flow *f, Op *op, void *state)
+{
+	Announced *a = f->user;
+	if (op->code == OP_ARRIVE)
+		bits_add(state, a->number[barrier_of(op->args[0])->result->id]);
+	if (!is_load(op) || bits_has(state, a->number[barrier_of(op->args[2])->result->id]))
+		return;
+	Unannounced *u = ARENA_NEW(f->arena, Unannounced);
+	*u = (Unannounced){ a->loads, op };
+	a->loads = u;
+}
+
+static bool enter_op(Flow *f, Op *op, void *state)
+{
+	(void)f;
+	if (op->code == OP_ROLE)
+		bits_clear(state);
+	return op->code != OP_PARALLEL;
+}
+
+static void leave_op(Flow *f, Op *op, const void *behind, void *state)
+{
+	if (op->code == OP_ROLE)
+		bits_assign(f->arena, state, behind);
+}
+
+static void copy_set(const Flow *f, void *to, const void *from) { bits_assign(f->arena, to, from); }
+
+static bool join_sets(const Flow *f, void *into, const void *other)
+{
+	(void)f;
+	return bits_join(into, other);
+}
+
+static void check_announced(Binder *b)
+{
+	Announced a = { .number = ARENA_ARRAY(b->t->arena, int, b->t->next_id + 1) };
+	Flow f = { .arena = b->t->arena, .user = &a, .size = sizeof(Bits), .backward = true, .one_round = true, .copy = copy_set, .join = join_sets,
+		.pass = pass_op, .enter = enter_op, .leave = leave_op };
+	int n = 0;
+	for (const Op *op = b->kernel->regions[0]->first; op; op = op->next)
+		if (op->code == OP_MBARRIER)
+			a.number[op->result->id] = n++;
+	Bits none = bits_new(b->t->arena, n);
+	flow_run(&f, b->kernel->regions[0], &none);
+	for (const Unannounced *u = a.loads; u; u = u->next)
+		report_unannounced(b, u->load);
 }
 
 /* ---- the kernel ---- */
@@ -415,6 +446,7 @@ static void bind_all(Binder *b)
 	check_ids(b);
 	tir_walk(body, set_sync_id, b);
 	tir_walk(body, bind_loads, b);
+	check_announced(b);
 	tir_walk(body, merge_loads, b);
 }
 

@@ -5,8 +5,8 @@
  * A var has that of all that is assigned to it and of the conditions around the
  * assignments, which is a fixed point.  A statement for the team then needs
  * conditions and indices that vary less than the teamwork spans. */
+#include "compiler/analysis/flow.h"
 #include "compiler/passes/pass.h"
-
 
 typedef enum Variation { BY_NOTHING, BY_CTA, BY_WARP, BY_THREAD } Variation;
 
@@ -245,64 +245,78 @@ static void check_need(Checker *c, const Op *op, const Control *at)
 		report_index(c, op, &n, index);
 }
 
-static void visit(Checker *c, const Region *r, Control at);
-
-static void visit_under(Checker *c, const Op *op, Varies condition, Control at)
+static void under(Checker *c, const Op *op, Varies condition, Control *at)
 {
-	bool reported = false;
-	if (condition.by > at.varies.by)
-		at = (Control){ op, condition, at.once, &reported };
-	for (int i = 0; i < 2; i++)
-		if (op->regions[i])
-			visit(c, op->regions[i], at);
+	if (condition.by <= at->varies.by)
+		return;
+	*at = (Control){ op, condition, at->once, ARENA_NEW(c->t->arena, bool) };
 }
 
-static void visit_for(Checker *c, const Op *op, Control at)
+static bool enter(Flow *f, Op *op, void *state)
 {
-	raise_value(c, op->regions[0]->args[0], most(c->value[op->args[0]->id], c->value[op->args[2]->id]));
-	visit_under(c, op, operands(c, op), at);
+	Checker *c = f->user;
+	Control *at = state;
+	switch (op->code) {
+	case OP_IF: under(c, op, operands(c, op), at); break;
+	case OP_FOR:
+		raise_value(c, op->regions[0]->args[0], most(c->value[op->args[0]->id], c->value[op->args[2]->id]));
+		under(c, op, operands(c, op), at);
+		break;
+	case OP_WHILE: under(c, op, c->value[op->regions[0]->last->args[0]->id], at); break;
+	case OP_ONCE:
+		at->once = true;
+		under(c, op, (Varies){ BY_THREAD, op }, at);
+		break;
+	case OP_ROLE: c->team = op; break;
+	default: return false;
+	}
+	return true;
 }
 
-static void visit_role(Checker *c, const Op *op, Control at)
+static void leave(Flow *f, Op *op, const void *before, void *state)
 {
-	const Op *team = c->team;
-	c->team = op;
-	visit(c, op->regions[0], at);
-	c->team = team;
+	Checker *c = f->user;
+	if (op->code == OP_ROLE)
+		c->team = c->kernel;
+	*(Control *)state = *(const Control *)before;
 }
 
 /* An element loop gives each thread's variables what its own elements are. */
-static void visit_loop(Checker *c, const Op *loop)
+static void pass_loop(Checker *c, const Op *loop)
 {
 	for (const Op *op = loop->regions[0]->first; op; op = op->next)
 		if (op->code == OP_SET)
 			raise_value(c, op->args[0], (Varies){ BY_THREAD, op });
 }
 
-static void visit_op(Checker *c, const Op *op, Control at)
+static void pass_op(Flow *f, Op *op, void *state)
 {
-	check_need(c, op, &at);
+	Checker *c = f->user;
+	const Control *at = state;
+	check_need(c, op, at);
 	switch (op->code) {
-	case OP_IF: visit_under(c, op, operands(c, op), at); break;
-	case OP_FOR: visit_for(c, op, at); break;
-	case OP_WHILE: visit_under(c, op, c->value[op->regions[0]->last->args[0]->id], at); break;
-	case OP_ONCE:
-		at.once = true;
-		visit_under(c, op, (Varies){ BY_THREAD, op }, at);
-		break;
-	case OP_ROLE: visit_role(c, op, at); break;
-	case OP_PARALLEL: visit_loop(c, op); break;
-	case OP_SET: raise_value(c, op->args[0], most(c->value[op->args[1]->id], at.varies)); break;
+	case OP_PARALLEL: pass_loop(c, op); break;
+	case OP_SET: raise_value(c, op->args[0], most(c->value[op->args[1]->id], at->varies)); break;
 	default:
 		if (op->result && op->code != OP_VAR)
 			raise_value(c, op->result, result_of(c, op));
 	}
 }
 
-static void visit(Checker *c, const Region *r, Control at)
+/* What is around an op is the same however it was reached. */
+static bool keep(const Flow *f, void *into, const void *other)
 {
-	for (const Op *op = r->first; op; op = op->next)
-		visit_op(c, op, at);
+	(void)f;
+	(void)into;
+	(void)other;
+	return false;
+}
+
+static void visit(Checker *c, Region *r)
+{
+	Flow f = { .arena = c->t->arena, .user = c, .size = sizeof(Control), .one_round = true, .join = keep, .pass = pass_op, .enter = enter,
+		.leave = leave };
+	flow_run(&f, r, &(Control){ 0 });
 }
 
 static void forget(unsigned id, void *value)
@@ -319,10 +333,10 @@ bool pass_check_uniform(Tir *t)
 		c.report = false;
 		do {
 			c.changed = false;
-			visit(&c, k->regions[0], (Control){ 0 });
+			visit(&c, k->regions[0]);
 		} while (c.changed);
 		c.report = true;
-		visit(&c, k->regions[0], (Control){ 0 });
+		visit(&c, k->regions[0]);
 	}
 	return c.ok;
 }

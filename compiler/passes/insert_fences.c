@@ -3,6 +3,7 @@
  * touch; a fence_async {auto=1} between a team's generic writes to such a tile
  * and what releases them or uses them asynchronously. */
 #include "compiler/analysis/bits.h"
+#include "compiler/analysis/flow.h"
 #include "compiler/passes/pass.h"
 
 /* Sets are of shared storages: number i is the i-th tile with storage of its own. */
@@ -11,7 +12,6 @@ typedef struct Fencer {
 	int *number;   /* by the id of such a tile */
 	Bits async;    /* storages of tiles with {async_use} */
 	Bits cp_async; /* those that cp_async writes, too */
-	bool insert;
 } Fencer;
 
 /* The number of a tile's storage, -1 when it is not shared. */
@@ -44,11 +44,9 @@ static int generic_write(const Fencer *f, const Op *op)
 
 /* ---- flow: `dirty` holds the storages written since the last fence ---- */
 
-static void flow(Fencer *f, Region *r, Bits *dirty);
-
-static void fence_before(Fencer *f, Op *op, Bits *dirty)
+static void fence_before(const Fencer *f, const Flow *flow, Op *op, Bits *dirty)
 {
-	if (f->insert) {
+	if (!flow->quiet) {
 		Op *fence = tir_op(f->t, OP_FENCE_ASYNC, op->loc, type_none(), 0, NULL);
 		attr_set_int(f->t, fence, AT_AUTO, 1);
 		tir_insert_before(op, fence);
@@ -75,77 +73,40 @@ static bool search_fence(Op *op, void *user)
 }
 
 /* A fence inside `once` is one thread's: what the team wrote is fenced before it. */
-static void flow_once(Fencer *f, Op *op, Bits *dirty)
+static bool enter(Flow *flow, Op *op, void *state)
 {
-	Search s = { .f = f, .dirty = dirty };
-	if (!bits_empty(dirty))
-		tir_walk(op->regions[0], search_fence, &s);
+	Bits *dirty = state;
+	Search s = { .f = flow->user, .dirty = dirty };
+	if (op->code != OP_ONCE || bits_empty(dirty))
+		return true;
+	tir_walk(op->regions[0], search_fence, &s);
 	if (s.found)
-		fence_before(f, op, dirty);
-	Bits before = bits_copy(f->t->arena, dirty);
-	flow(f, op->regions[0], dirty);
-	bits_join(dirty, &before);
+		fence_before(s.f, flow, op, dirty);
+	return true;
 }
 
-/* dirty before the first round -> dirty at the head of every round */
-static void loop_head(Fencer *f, Op *op, Bits *dirty)
+static void pass_op(Flow *flow, Op *op, void *state)
 {
-	bool insert = f->insert, grown = true;
-	f->insert = false;
-	while (grown) {
-		Bits round = bits_copy(f->t->arena, dirty);
-		flow(f, op->regions[0], &round);
-		if (op->code == OP_WHILE)
-			flow(f, op->regions[1], &round);
-		grown = bits_join(dirty, &round);
-	}
-	f->insert = insert;
-}
-
-static void flow_loop(Fencer *f, Op *op, Bits *dirty)
-{
-	loop_head(f, op, dirty);
-	Bits head = bits_copy(f->t->arena, dirty);
-	flow(f, op->regions[0], dirty);
-	if (op->code != OP_WHILE) {
-		bits_join(dirty, &head);
-		return;
-	}
-	Bits body = bits_copy(f->t->arena, dirty); /* a while is left after its condition */
-	flow(f, op->regions[1], &body);
-}
-
-static void flow_arms(Fencer *f, Op *op, Bits *dirty)
-{
-	Bits other = bits_copy(f->t->arena, dirty);
-	flow(f, op->regions[0], dirty);
-	if (op->regions[1])
-		flow(f, op->regions[1], &other);
-	bits_join(dirty, &other);
-}
-
-static void flow_op(Fencer *f, Op *op, Bits *dirty)
-{
+	const Fencer *f = flow->user;
+	Bits *dirty = state;
 	switch (op->code) {
-	case OP_FOR: case OP_WHILE: flow_loop(f, op, dirty); return;
-	case OP_ONCE: flow_once(f, op, dirty); return;
-	case OP_PARALLEL: flow(f, op->regions[0], dirty); return;
-	case OP_IF: case OP_ROLE: flow_arms(f, op, dirty); return;
 	case OP_FENCE_ASYNC: case OP_UNFENCED: bits_clear(dirty); return;
 	case OP_CP_ASYNC_WAIT: bits_join(dirty, &f->cp_async); return; /* generic writes, which are there from here on */
 	default: break;
 	}
 	if (needs_fence(f, op, dirty))
-		fence_before(f, op, dirty);
+		fence_before(f, flow, op, dirty);
 	int written = op->code == OP_CP_ASYNC ? -1 : generic_write(f, op); /* those of cp_async are there when it was waited for */
 	if (written >= 0 && bits_has(&f->async, written))
 		bits_add(dirty, written);
 }
 
-static void flow(Fencer *f, Region *r, Bits *dirty)
+static void copy_set(const Flow *flow, void *to, const void *from) { bits_assign(flow->arena, to, from); }
+
+static bool join_sets(const Flow *flow, void *into, const void *other)
 {
-	for (Op *op = r->first; op; op = op->next)
-		flow_op(f, op, dirty);
+	(void)flow;
+	return bits_join(into, other);
 }
 
 /* ---- the kernel ---- */
@@ -181,7 +142,8 @@ static void mark_async(Fencer *f, const Region *body)
 
 bool pass_insert_fences(Tir *t)
 {
-	Fencer f = { .t = t, .number = ARENA_ARRAY(t->arena, int, t->next_id + 1), .insert = true };
+	Fencer f = { .t = t, .number = ARENA_ARRAY(t->arena, int, t->next_id + 1) };
+	Flow flow = { .arena = t->arena, .user = &f, .size = sizeof(Bits), .copy = copy_set, .join = join_sets, .pass = pass_op, .enter = enter };
 	for (Op *k = t->first; k; k = k->next) {
 		int n = number_storages(&f, k->regions[0]);
 		Bits dirty = bits_new(t->arena, n);
@@ -190,7 +152,7 @@ bool pass_insert_fences(Tir *t)
 		tir_walk(k->regions[0], collect_async, &f);
 		mark_async(&f, k->regions[0]);
 		bits_meet(&f.cp_async, &f.async);
-		flow(&f, k->regions[0], &dirty);
+		flow_run(&flow, k->regions[0], &dirty);
 	}
 	return true;
 }

@@ -2,6 +2,7 @@
  * wgmma_commit.  Establishes: no op touches a fragment in flight, no group is
  * left in flight at the end of a team, a loop ends with what it began with in
  * flight; wgmma_wait has the fragments it finishes as operands. */
+#include "compiler/analysis/flow.h"
 #include "compiler/analysis/index.h"
 #include "compiler/passes/pass.h"
 
@@ -35,6 +36,7 @@ typedef struct Told { const struct Told *next; const Op *mma; bool result; } Tol
 typedef struct Tracker {
 	Tir *t;
 	const Told *told; /* the products of reported touches */
+	const Op *unsound; /* the loop that does not end as it begins */
 	bool ok;
 } Tracker;
 
@@ -131,14 +133,6 @@ static bool group_within(const Entry *a, const Entry *b)
 		if (!group_has(b, a))
 			return false;
 	return true;
-}
-
-static State state_join(Tracker *k, State a, const State *b)
-{
-	a.n = a.n > b->n ? a.n : b->n;
-	for (int i = 0; i <= a.n; i++)
-		a.groups[i] = group_join(k, a.groups[i], b->groups[i]);
-	return a;
 }
 
 static bool state_equal(const State *a, const State *b)
@@ -372,8 +366,6 @@ static void wait_groups(Tracker *k, State *s, Op *op)
 
 /* ---- flow ---- */
 
-static State flow(Tracker *k, Region *r, State s);
-
 static void check_same_groups(Tracker *k, Op *loop, int body, const State *in, const State *out)
 {
 	if (state_equal(in, out))
@@ -386,58 +378,75 @@ static void check_same_groups(Tracker *k, Op *loop, int body, const State *in, c
 }
 
 /* One round is enough: a sound loop ends as it began. */
-static State flow_loop(Tracker *k, Op *op, State s)
+static void round_of(Flow *f, Op *op, const void *begin, void *end)
 {
-	int body = op->code == OP_WHILE ? 1 : 0;
-	State out = flow(k, op->regions[0], s);
-	if (op->code == OP_WHILE)
-		out = flow(k, op->regions[1], out);
-	bool sound = state_equal(&s, &out);
-	check_same_groups(k, op, body, &s, &out);
-	return sound ? out : (State){ 0 }; /* one error each */
+	Tracker *k = f->user;
+	check_same_groups(k, op, op->code == OP_WHILE ? 1 : 0, begin, end);
+	if (!state_equal(begin, end))
+		k->unsound = op;
 }
 
-static void flow_role(Tracker *k, Op *op)
+static void check_end(Tracker *k, const Op *team, const State *out)
 {
-	State out = flow(k, op->regions[0], (State){ 0 });
-	if (state_empty(&out))
+	if (state_empty(out))
 		return;
-	error_left(k, end_of(op, 0), &out, op->code == OP_ROLE ? "at the end of its role" : "at the end of the kernel");
+	error_left(k, end_of(team, 0), out, team->code == OP_ROLE ? "at the end of its role" : "at the end of the kernel");
 	diag_help(k->t->diags, "end with wgmma_wait(0)");
 }
 
-static State flow_op(Tracker *k, Op *op, State s)
+static bool enter(Flow *f, Op *op, void *state)
 {
-	switch (op->code) {
-	case OP_FOR: case OP_WHILE: return flow_loop(k, op, s);
-	case OP_IF: {
-		State then = flow(k, op->regions[0], s);
-		State other = op->regions[1] ? flow(k, op->regions[1], s) : s;
-		return state_join(k, then, &other);
-	}
-	case OP_ONCE: return flow(k, op->regions[0], s);
-	case OP_ROLE: flow_role(k, op); break;
-	case OP_PARALLEL: touch_loop(k, &s, op); break;
-	case OP_MMA: product(k, &s, op); break;
-	case OP_WGMMA_COMMIT: commit(k, &s, op); break;
-	case OP_WGMMA_WAIT: wait_groups(k, &s, op); break;
-	case OP_LOAD: case OP_STORE: case OP_ATOMIC: break; /* fragments have elements in loops only */
-	default: touch_tiles(k, &s, op); break;
-	}
-	return s;
+	(void)f;
+	if (op->code == OP_ROLE)
+		*(State *)state = (State){ 0 };
+	return op->code != OP_PARALLEL;
 }
 
-static State flow(Tracker *k, Region *r, State s)
+static void leave(Flow *f, Op *op, const void *before, void *state)
 {
-	for (Op *op = r->first; op; op = op->next)
-		s = flow_op(k, op, s);
-	return s;
+	Tracker *k = f->user;
+	State *s = state;
+	if (op->code == OP_ROLE) {
+		check_end(k, op, s);
+		*s = *(const State *)before;
+	} else if (k->unsound == op) { /* one error each */
+		*s = (State){ 0 };
+	}
+}
+
+static void pass_op(Flow *f, Op *op, void *state)
+{
+	Tracker *k = f->user;
+	State *s = state;
+	switch (op->code) {
+	case OP_PARALLEL: touch_loop(k, s, op); break;
+	case OP_MMA: product(k, s, op); break;
+	case OP_WGMMA_COMMIT: commit(k, s, op); break;
+	case OP_WGMMA_WAIT: wait_groups(k, s, op); break;
+	case OP_LOAD: case OP_STORE: case OP_ATOMIC: break; /* fragments have elements in loops only */
+	default: touch_tiles(k, s, op); break;
+	}
+}
+
+static bool state_join(const Flow *f, void *into, const void *other)
+{
+	State *a = into;
+	const State *b = other;
+	a->n = a->n > b->n ? a->n : b->n;
+	for (int i = 0; i <= a->n; i++)
+		a->groups[i] = group_join(f->user, a->groups[i], b->groups[i]);
+	return false; /* nobody asks, of one round */
 }
 
 bool pass_track_groups(Tir *t)
 {
 	Tracker k = { .t = t, .ok = true };
-	for (Op *op = t->first; op; op = op->next)
-		flow_role(&k, op);
+	Flow f = { .arena = t->arena, .user = &k, .size = sizeof(State), .one_round = true, .join = state_join, .pass = pass_op, .enter = enter,
+		.leave = leave, .round = round_of };
+	for (Op *kernel = t->first; kernel; kernel = kernel->next) {
+		State s = { 0 };
+		flow_run(&f, kernel->regions[0], &s);
+		check_end(&k, kernel, &s);
+	}
 	return k.ok;
 }
