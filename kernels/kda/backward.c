@@ -7,7 +7,7 @@
 #include "../launch/gradients.h"
 #include "kda.h"
 
-enum { WIDE = KDA_MAX_KEYS, NARROW = 64 /* K and V that kernels are compiled for */ };
+enum { NARROW = 64, WIDE = 128 /* channels and columns of V of an item of backward_grads */, MOST = 256 /* K rounded up */ };
 
 typedef tilekern_kda_backward_params Params;
 
@@ -21,8 +21,20 @@ static tilert_status take(const char *who, const Params *p, tilekern_kda_params 
 
 /* ---- Workspace -------------------------------------------------------------------------------------------------- */
 
+/* Of a call's value heads: with their parts of V; and with those of K.  Whether gradients of q and k, and of the gate and beta, are first those of parts. */
+typedef struct Parts { int64_t values, all; bool keys, gates; } Parts;
+
+static int item_size(const tilekern_kda_params *f) { return kda_keys(f) == NARROW && f->value_dim <= NARROW ? NARROW : WIDE; }
+
+static Parts parts_of(const tilekern_kda_params *f)
+{
+	const int size = item_size(f);
+	const int64_t of_keys = (f->key_dim + size - 1) / size, values = f->value_heads * ((f->value_dim + size - 1) / size);
+	return (Parts){ values, values * of_keys, values > f->qk_heads || (of_keys > 1 && (f->options & TILEKERN_L2NORM) != 0), values > f->value_heads };
+}
+
 /* Where the parts of a call's workspace are, and its size. */
-typedef struct Plan { size_t saved, back, gradients, dv, sums, dq, dk, bytes; KdaPlan shares; } Plan;
+typedef struct Plan { size_t saved, back, gradients, dv, sums, dq, dk, dg, dbeta, bytes; KdaPlan shares; } Plan;
 
 /* The forward's parameters without what it writes but for `saved` (kda_keys): of the scan that makes it again.  o is there for kernels that do not write it. */
 static tilekern_kda_params again(const Params *p, const tilekern_kda_params *f)
@@ -38,20 +50,23 @@ static tilekern_kda_params again(const Params *p, const tilekern_kda_params *f)
 
 static Plan plan(const Params *p, const tilekern_kda_params *f, int sm_count)
 {
-	const int64_t chunks = sequences_slots(SEQUENCES_OF(f)) * f->value_heads, rows = f->batch * f->tokens * f->value_heads;
-	const int64_t keys = f->value_heads > f->qk_heads ? rows * f->key_dim * 2 : 0; /* of each value head */
+	const int64_t slots = sequences_slots(SEQUENCES_OF(f)), tokens = f->batch * f->tokens;
 	const tilekern_kda_params scan = again(p, f);
+	const Parts parts = parts_of(f);
+	const int64_t keys = tokens * parts.values * f->key_dim;
 	Plan l = { 0 };
 	if (f->tokens == 0)
 		return l;
 	l.shares = kda_plan(&scan, sm_count);
 	l.back = workspace_place(&l.bytes, (int64_t)l.shares.bytes);
 	l.saved = workspace_place(&l.bytes, f->saved ? 0 : (int64_t)kda_saved(f).bytes);
-	l.gradients = workspace_place(&l.bytes, chunks * kda_columns(f) * kda_keys(f) * 2);
-	l.dv = workspace_place(&l.bytes, p->dv ? 0 : rows * f->value_dim * 2);
-	l.sums = workspace_place(&l.bytes, p->da_log || p->ddt_bias ? chunks * 2 * WIDE * 4 : 0);
-	l.dq = workspace_place(&l.bytes, p->dq ? keys : 0);
-	l.dk = workspace_place(&l.bytes, p->dk ? keys : 0);
+	l.gradients = workspace_place(&l.bytes, slots * f->value_heads * kda_columns(f) * kda_keys(f) * 2);
+	l.dv = workspace_place(&l.bytes, p->dv ? 0 : tokens * f->value_heads * f->value_dim * 2);
+	l.sums = workspace_place(&l.bytes, p->da_log || p->ddt_bias ? slots * parts.all * 2 * WIDE * 4 : 0);
+	l.dq = workspace_place(&l.bytes, p->dq && parts.keys ? keys * 2 : 0);
+	l.dk = workspace_place(&l.bytes, p->dk && parts.keys ? keys * 2 : 0);
+	l.dg = workspace_place(&l.bytes, p->dg && parts.gates ? keys * (int64_t)tilert_dtype_size(f->gate_dtype) : 0);
+	l.dbeta = workspace_place(&l.bytes, p->dbeta && parts.gates ? tokens * parts.values * 4 : 0);
 	return l;
 }
 
@@ -69,7 +84,7 @@ static tilert_status extents(const char *who, const void *p)
 	tilert_status s = take(who, p, &f);
 	if (s != TILERT_OK)
 		return s;
-	const CheckExtent dims[] = { { "key_dim", f.key_dim, 8, WIDE }, { "value_dim", f.value_dim, 8, WIDE } };
+	const CheckExtent dims[] = { { "key_dim", f.key_dim, 8, KDA_MAX_KEYS }, { "value_dim", f.value_dim, 8, KDA_MAX_VALUES } };
 	s = check_extents(who, dims, 2);
 	if (s == TILERT_OK && (f.key_dim % 8 != 0 || f.value_dim % 8 != 0))
 		s = launch_fail(TILERT_EINVAL, "%s: key_dim x value_dim is %lld x %lld, not multiples of 8", who, (long long)f.key_dim, (long long)f.value_dim);
@@ -128,14 +143,28 @@ static tilert_status check_regions(const char *who, const Params *p, const tilek
 	return check_apart(who, r, sizeof r / sizeof r[0]);
 }
 
-/* The forward's parameters as it would check them, with dout in the place of o. */
+/* The forward's parameters as it would check them, its output where dv comes later. */
 static tilekern_kda_params checkable(const Params *p, const tilekern_kda_params *f)
 {
 	tilekern_kda_params c = again(p, f);
+	c.o = p->dv ? p->dv : p->workspace;
+	c.o_strides = p->dv ? p->dv_strides : (tilekern_strides){ 0, 0, 0 };
 	c.saved = f->saved;
 	c.workspace_bytes = 0;
 	c.split = TILEKERN_SPLIT_OFF; /* which needs none */
 	return c;
+}
+
+/* Of what the backward adds to the forward. */
+static tilert_status check_own(const char *who, const Params *p, const tilekern_kda_params *f)
+{
+	const Rows rows[] = ROWS_OF(p, f);
+	tilert_status s = check_pointers(who, &(CheckPointer){ "dout", p->dout, 16, f->tokens > 0 }, 1);
+	if (s == TILERT_OK)
+		s = check_addresses(who, p, f);
+	if (s == TILERT_OK)
+		s = check_strides(who, rows, GRADIENTS);
+	return s == TILERT_OK ? check_regions(who, p, f) : s;
 }
 
 static tilert_status check(const char *who, const void *params)
@@ -146,27 +175,20 @@ static tilert_status check(const char *who, const void *params)
 	if (s != TILERT_OK)
 		return s;
 	const tilekern_kda_params c = checkable(p, &f);
-	s = check_pointers(who, &(CheckPointer){ "dout", p->dout, 16, f.tokens > 0 && !idle(p) }, 1);
-	if (s == TILERT_OK)
-		s = kda_family->check(who, &c);
-	if (s == TILERT_OK)
-		s = check_served(who, p, &f);
-	if (s != TILERT_OK || idle(p))
-		return s;
-	const Rows rows[] = ROWS_OF(p, &f);
-	s = check_addresses(who, p, &f);
-	if (s == TILERT_OK)
-		s = check_strides(who, rows, GRADIENTS);
-	return s == TILERT_OK ? check_regions(who, p, &f) : s;
+	s = check_served(who, p, &f);
+	if (s == TILERT_OK && !idle(p))
+		s = check_own(who, p, &f);
+	return s == TILERT_OK ? kda_family->check(who, &c) : s;
 }
 
 /* ---- Calls ---------------------------------------------------------------------------------------------------- */
 
-/* What only the backward has; q and k of several value heads have their gradients in the workspace first. */
+/* What only the backward has, but for gradients that may be those of parts. */
 static void add_arguments(Args *a, const Params *p, const tilekern_kda_params *f, const Plan *l)
 {
 	const int64_t n = sequences_slots(SEQUENCES_OF(f)), hv = f->value_heads;
-	const int64_t states[] = { n, hv, kda_columns(f), kda_keys(f) }, sums[] = { n, hv, 2, WIDE }, heads[] = { hv, f->key_dim };
+	const Parts parts = parts_of(f);
+	const int64_t states[] = { n, hv, kda_columns(f), kda_keys(f) }, sums[] = { n, parts.all, 2, WIDE }, heads[] = { hv, f->key_dim };
 	const States ends = GRADIENTS_STATES_OF(p, f);
 	const tilert_ptr w = p->workspace;
 	Rows r[] = ROWS_OF(p, f);
@@ -178,12 +200,10 @@ static void add_arguments(Args *a, const Params *p, const tilekern_kda_params *f
 	kda_saved_arguments(a, f, f->saved ? f->saved : w + l->saved);
 	args_rows(a, &r[DOUT], "dout", "r0");
 	args_rows(a, &r[DV], "dv", "w0");
-	args_rows(a, &r[DG], "dg", "z0");
-	args_rows(a, &r[DBETA], ARGS_TYPED(f->beta_dtype, "dbeta"), "e0");
 	args_tensor(a, "dstates", w + l->gradients, TILERT_BF16, 4, states, NULL);
 	gradients_states_arguments(a, &ends);
 	const struct { const char *name; int64_t value; } dims[] = { { "B", f->batch }, { "T", f->tokens }, { "H", f->qk_heads }, { "HV", hv },
-		{ "K", f->key_dim }, { "V", f->value_dim } };
+		{ "HO", parts.values }, { "HS", parts.all }, { "K", f->key_dim }, { "V", f->value_dim } };
 	for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++)
 		args_dim(a, dims[i].name, dims[i].value);
 	args_tensor(a, "sums", p->da_log || p->ddt_bias ? w + l->sums : 0, TILERT_F32, 4, sums, NULL);
@@ -191,29 +211,44 @@ static void add_arguments(Args *a, const Params *p, const tilekern_kda_params *f
 	args_tensor(a, "ddt_bias", p->ddt_bias, TILERT_F32, 2, heads, NULL);
 }
 
-/* dq and dk as the callers', or, with `each`, as those of every value head. */
-static void add_keys(Args *a, const Params *p, const tilekern_kda_params *f, const Plan *l, bool each)
+/* dq, dk, dg and dbeta as the caller's, or, with `each`, as those of every part. */
+static void add_gradients(Args *a, const Params *p, const tilekern_kda_params *f, const Plan *l, bool each)
 {
+	const Parts parts = parts_of(f);
+	const struct { int which; bool each; tilert_ptr to; } moved[] = { { DQ, parts.keys, p->workspace + l->dq }, { DK, parts.keys, p->workspace + l->dk },
+		{ DG, parts.gates, p->workspace + l->dg }, { DBETA, parts.gates, p->workspace + l->dbeta } };
 	Rows r[] = ROWS_OF(p, f);
-	for (int i = DQ; i <= DK && each; i++) {
-		r[i].heads = f->value_heads;
-		r[i].given = (tilekern_strides){ 0, 0, 0 };
-		if (r[i].p)
-			r[i].p = p->workspace + (i == DQ ? l->dq : l->dk);
+	for (int i = 0; i < 4; i++) {
+		Rows *x = &r[moved[i].which];
+		if (!each || !moved[i].each)
+			continue;
+		x->heads = parts.values;
+		x->given = (tilekern_strides){ 0, 0, 0 };
+		x->p = x->p ? moved[i].to : 0;
 	}
+	if (each && parts.gates)
+		r[DBETA].dtype = TILERT_F32;
 	args_rows(a, &r[DQ], "dq", "x0");
 	args_rows(a, &r[DK], "dk", "y0");
+	args_rows(a, &r[DG], "dg", "z0");
+	args_rows(a, &r[DBETA], ARGS_TYPED(r[DBETA].dtype, "dbeta"), "e0");
 }
 
-/* The sums over value heads of a group. */
-static tilert_status queue_heads(Queue *q, const Args *base, const Params *p, const tilekern_kda_params *f, const Plan *l)
+/* The sums over parts and value heads of a group. */
+static tilert_status queue_heads(Queue *q, const Args *whole, const Params *p, const tilekern_kda_params *f, const Plan *l)
 {
-	const int64_t each[] = { f->batch, f->tokens, f->value_heads, f->key_dim };
-	Args a = *base;
-	add_keys(&a, p, f, l, false);
-	args_tensor(&a, "dq_each", p->dq ? p->workspace + l->dq : 0, f->dtype, 4, each, NULL);
-	args_tensor(&a, "dk_each", p->dk ? p->workspace + l->dk : 0, f->dtype, 4, each, NULL);
-	return queue_kernel(q, (int[AXES]){ backward_heads, f->dtype == TILERT_F16 ? f16 : bf16, WIDE, any }, &a);
+	const Parts parts = parts_of(f);
+	const int64_t each[] = { f->batch, f->tokens, parts.values, f->key_dim };
+	const bool wide = f->gate_dtype == TILERT_F32;
+	const tilert_ptr w = p->workspace, dg = p->dg && parts.gates ? w + l->dg : 0;
+	const Rows rows[] = ROWS_OF(p, f);
+	Args a = *whole;
+	args_tensor(&a, "dq_each", p->dq && parts.keys ? w + l->dq : 0, f->dtype, 4, each, NULL);
+	args_tensor(&a, "dk_each", p->dk && parts.keys ? w + l->dk : 0, f->dtype, 4, each, NULL);
+	args_tensor(&a, wide ? "dg_eachf32" : "dg_each", dg, f->gate_dtype, 4, each, NULL);
+	args_rows(&a, &rows[DG], wide ? "dgsf32" : "dgs", NULL);
+	args_tensor(&a, "dbeta_each", p->dbeta && parts.gates ? w + l->dbeta : 0, TILERT_F32, 3, each, NULL);
+	return queue_kernel(q, (int[AXES]){ backward_heads, f->dtype == TILERT_F16 ? f16 : bf16, f->key_dim <= WIDE ? WIDE : MOST, any }, &a);
 }
 
 /* No tokens: the gradient of the states passes through. */
@@ -227,26 +262,27 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_par
 {
 	const Plan l = plan(p, f, sm_count);
 	const tilekern_kda_params scan = again(p, f);
-	const bool each = f->value_heads > f->qk_heads, raw_gate = (f->options & TILEKERN_RAW_GATE) != 0;
-	const int type = f->dtype == TILERT_F16 ? f16 : bf16, gate = f->gate_dtype == TILERT_F32 ? f32 : same;
+	const Parts parts = parts_of(f);
+	const bool raw_gate = (f->options & TILEKERN_RAW_GATE) != 0, keys = p->dq || p->dk, gates = p->dg || p->dbeta;
+	const int type = f->dtype == TILERT_F16 ? f16 : bf16, gate = f->gate_dtype == TILERT_F32 ? f32 : same, most = f->key_dim <= WIDE ? WIDE : MOST;
 	const int kind = (f->options & TILEKERN_BOUNDED_GATE) != 0 ? bounded : raw, form = !raw_gate ? gate : gate == f32 ? raw_f32 : kind;
-	const int size = kda_keys(f) == NARROW && f->value_dim <= NARROW ? NARROW : WIDE;
-	const Args base = kda_arguments(f);
-	Args a = base;
-	add_arguments(&a, p, f, &l);
-	add_keys(&a, p, f, &l, each);
+	Args whole = kda_arguments(f);
+	add_arguments(&whole, p, f, &l);
+	Args each = whole;
+	add_gradients(&whole, p, f, &l, false);
+	add_gradients(&each, p, f, &l, true);
 	tilert_status s = f->saved ? kda_queue_fades(q, &scan, &l.shares, p->workspace + l.back)
 		: kda_queue_saved(q, &scan, &l.shares, p->workspace + l.back, p->workspace + l.saved);
 	if (s == TILERT_OK)
-		s = queue_kernel(q, (int[AXES]){ backward_scan, type, kda_keys(f), gate }, &a);
-	if (s == TILERT_OK && (p->dq || p->dk || p->dg || p->dbeta || p->da_log || p->ddt_bias))
-		s = queue_kernel(q, (int[AXES]){ backward_grads, type, size, form }, &a);
+		s = queue_kernel(q, (int[AXES]){ backward_scan, type, kda_keys(f), gate }, &each);
+	if (s == TILERT_OK && (keys || gates || p->da_log || p->ddt_bias))
+		s = queue_kernel(q, (int[AXES]){ backward_grads, type, item_size(f), form }, &each);
+	if (s == TILERT_OK && ((parts.keys && keys) || (parts.gates && gates)))
+		s = queue_heads(q, &whole, p, f, &l);
 	if (s == TILERT_OK && p->dbeta && (f->options & TILEKERN_SIGMOID_BETA) == 0)
-		s = queue_kernel(q, (int[AXES]){ backward_beta, type, WIDE, gate }, &a);
+		s = queue_kernel(q, (int[AXES]){ backward_beta, type, most, gate }, &whole);
 	if (s == TILERT_OK && (p->da_log || p->ddt_bias))
-		s = queue_kernel(q, (int[AXES]){ backward_sums, none, WIDE, any }, &a);
-	if (s == TILERT_OK && each && (p->dq || p->dk))
-		s = queue_heads(q, &base, p, f, &l);
+		s = queue_kernel(q, (int[AXES]){ backward_sums, none, WIDE, any }, &each);
 	return s == TILERT_OK && f->cu_seqlens ? gradients_clear(q, SEQUENCES_OF(f), (const Rows[])ROWS_OF(p, f)) : s;
 }
 

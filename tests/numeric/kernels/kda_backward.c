@@ -129,13 +129,13 @@ static void run_refusals(const void *row)
 	REFUSED(p.forward = NULL, "forward is NULL");
 	REFUSED(f.size = 8, "size", "8");
 	REFUSED(f.tokens = -3, "tokens", "-3");
-	REFUSED(f.value_dim = 136, "value_dim", "136", "128");
+	REFUSED(f.value_dim = 264, "value_dim", "264", "256");
 	REFUSED(f.key_dim = 60, "key_dim", "60", "multiples of 8");
 	REFUSED(f.gate_dtype = TILERT_F16, "gate_dtype", "f16", "bf16");
 	REFUSED(p.da_log = p.workspace, "da_log", "0x0");
 	REFUSED(p.ddt_bias = p.workspace, "ddt_bias", "0x0");
-	REFUSED((f.saved = p.workspace, f.saved_bytes = 8), "saved_bytes is 8", "are needed");
-	REFUSED((f.saved = p.workspace + 16, f.saved_bytes = 1 << 30), "saved is at", "256");
+	REFUSED((f.saved = p.dout, f.saved_bytes = 8), "saved_bytes is 8", "are needed");
+	REFUSED((f.saved = 16, f.saved_bytes = 1 << 30), "saved is at", "256");
 	REFUSED(p.dout = 0, "dout is 0");
 	REFUSED(f.v = 0, "v is 0");
 	REFUSED(p.dq += 8, "dq is at", "16");
@@ -143,10 +143,16 @@ static void run_refusals(const void *row)
 	REFUSED((p.dg_strides = b->all.token[DG].strides, p.dg_strides.token += 4), "dg_strides.token", "multiple of 8");
 	REFUSED(p.dq = f.q, "q (", "dq (", "overlap");
 	REFUSED(p.dv = p.dout + 256, "dout (", "dv (", "overlap");
+	REFUSED(p.dv = f.v, "v (", "dv (", "overlap");
 	REFUSED(p.dbeta = p.workspace, "workspace", "dbeta", "overlap");
 	REFUSED(p.workspace_bytes -= 1, "workspace_bytes", "are needed");
 	REFUSED(p.workspace += 16, "workspace is at", "256");
 #undef REFUSED
+	p = b->p;
+	p.dout = b->r->p.v; /* both are read */
+	tilekern_kda_call *c;
+	KDA_OK(tilekern_kda_backward_prepare(b->r->kda, &p, &c));
+	tilekern_kda_call_destroy(c);
 	backward_release(&b->all);
 }
 
@@ -262,6 +268,13 @@ size_t kda_backward_cases(NumericCase *out)
 			.sixteen = true, .seed = 46 } },
 		{ "K64_V64_cut", run_saved, { .tokens = 1300, .key_dim = 64, .value_dim = 64, .split = TILEKERN_SPLIT_AUTO, .processors = 3, .states = KDA_BOTH, .seed = 47 } },
 		{ "K64_V40_any_gate", run_small_beta, { .tokens = 140, .value_heads = 2, .key_dim = 64, .value_dim = 40, .gate = KDA_ANY, .states = KDA_BOTH, .seed = 48 } },
+		{ "V256", run_saved, { .tokens = 150, .value_heads = 2, .value_dim = 256, .options = NORM, .states = KDA_BOTH, .seed = 56 } },
+		{ "K72_V136_grouped_raw", run_saved, { .lengths = mixed, .spare = 130, .qk_heads = 2, .value_heads = 4, .key_dim = 72, .value_dim = 136,
+			.options = NORM | BOUND | TWICE, .states = KDA_BOTH, .beta16 = true, .strided = true, .seed = 57, .overall = .006 } },
+		{ "K64_V192_small_beta", run_small_beta, { .batch = 2, .tokens = 101, .value_heads = 2, .key_dim = 64, .value_dim = 192, .states = KDA_BOTH, .seed = 58 } },
+		{ "f32_fp16_K40_V200_raw", run_gradients, { .tokens = 101, .value_heads = 3, .key_dim = 40, .value_dim = 200, .fp16 = true, .options = NORM | RAW | SIGMOID,
+			.states = KDA_BOTH, .seed = 59 } },
+		{ "V256_same_bits", run_same_bits, { .lengths = few, .spare = 5, .value_heads = 2, .value_dim = 256, .options = NORM | BOUND | SIGMOID, .states = KDA_BOTH, .seed = 60 } },
 		{ "fp16_K56_V64_grouped", run_gradients, { .tokens = 90, .qk_heads = 2, .value_heads = 4, .key_dim = 56, .value_dim = 64, .fp16 = true,
 			.options = NORM | BOUND | TWICE, .states = KDA_BOTH, .seed = 49 } },
 		{ "f32_raw_gates_K64", run_gradients, { .lengths = few, .spare = 70, .key_dim = 64, .value_dim = 64, .options = NORM | RAW | SIGMOID, .states = KDA_BOTH, .seed = 50 } },
