@@ -32,7 +32,8 @@ static void find_pairs(Layout *l)
 			l->pairs = false;
 }
 
-static const Layout *layout_mma(Arena *a, int rows, int cols, int warps, const char **why)
+/* A thread has `unit` columns of each 4 units: two of 8 where products leave their results, four of 16 in left operands of 8 bits. */
+static const Layout *layout_mma(Arena *a, int rows, int cols, int warps, int unit, const char **why)
 {
 	int per_warp = 16, warpgroups = 1, tall = 16;
 	if (warps > 1) {
@@ -43,23 +44,24 @@ static const Layout *layout_mma(Arena *a, int rows, int cols, int warps, const c
 		warpgroups = warps / 4;
 		tall = 64;
 	}
-	if (rows % (tall * warpgroups) != 0 || cols % 8 != 0) {
-		*why = arena_printf(a, "the mma layout on %d warp%s needs a multiple of %d rows and of 8 columns, not %dx%d", warps,
-		                    warps == 1 ? "" : "s", tall * warpgroups, rows, cols);
+	if (rows % (tall * warpgroups) != 0 || cols % (4 * unit) != 0) {
+		*why = arena_printf(a, "the mma%s layout on %d warp%s needs a multiple of %d rows and of %d columns, not %dx%d", unit == 4 ? "8" : "", warps,
+		                    warps == 1 ? "" : "s", tall * warpgroups, 4 * unit, rows, cols);
 		return NULL;
 	}
 	int slices = rows / (tall * warpgroups);
 	Layout *l = layout_new(a, 2, rows, cols, warps, slices * cols / 2);
-	l->lane[0] = (Coord){ 0, 2 };
-	l->lane[1] = (Coord){ 0, 4 };
+	l->lane[0] = (Coord){ 0, (int16_t)unit };
+	l->lane[1] = (Coord){ 0, (int16_t)(2 * unit) };
 	for (int b = 0; b < 3; b++)
 		l->lane[2 + b] = (Coord){ (int16_t)(1 << b), 0 };
 	for (int b = 0; b < l->warp_bits; b++)
 		l->warp[b] = (Coord){ (int16_t)(b < 2 ? per_warp << b : (64 * slices) << (b - 2)), 0 };
 	for (int r = 0; r < l->nregs; r++) {
 		int s = r / (cols / 2), q = r % (cols / 2);
-		l->reg[r] = (Coord){ (int16_t)(tall * s + 8 * ((q >> 1) & 1)), (int16_t)(8 * (q >> 2) + (q & 1)) };
+		l->reg[r] = (Coord){ (int16_t)(tall * s + 8 * (q / unit % 2)), (int16_t)(4 * unit * (q / (2 * unit)) + q % unit) };
 	}
+	l->quads = unit == 4;
 	return l;
 }
 
@@ -134,8 +136,8 @@ static Layout *project(Arena *a, const Layout *of, bool rows)
 static const Layout *parse(Arena *a, const char *text, int rank, int rows, int cols, int warps, const char **why)
 {
 	int x, y;
-	if (strcmp(text, "mma") == 0 && rank == 2)
-		return layout_mma(a, rows, cols, warps, why);
+	if (rank == 2 && mma_columns(text))
+		return layout_mma(a, rows, cols, warps, mma_columns(text) / 4, why);
 	if (rank == 2 && sscanf(text, "blocked(%d,%d)", &x, &y) == 2)
 		return layout_blocked(a, 2, rows, cols, x, y, warps, why);
 	if (rank == 1 && sscanf(text, "blocked(%d)", &x) == 1) {
@@ -171,6 +173,16 @@ const Layout *layout_from_text(Arena *a, const char *text, int rank, const int64
 	if (l)
 		find_pairs(l);
 	return l;
+}
+
+int layout_packs(const Layout *l, DType d)
+{
+	return l->pairs && dtype_is_float(d) && dtype_bits(d) == 16 ? 2 : l->quads && d != DT_BOOL && dtype_bits(d) == 8 ? 4 : 1;
+}
+
+int mma_columns(const char *text)
+{
+	return !text ? 0 : strcmp(text, "mma") == 0 ? 8 : strcmp(text, "mma8") == 0 ? 16 : 0;
 }
 
 int layout_find_reg(const Layout *l, int row, int col)

@@ -27,8 +27,7 @@ int64_t fragment_registers(const Tir *t, const Op *frag, const Op *team)
 	const char *why;
 	int warps = attr_int(frag, AT_WARP_SCOPE, 0) ? 1 : team_warps(team);
 	const Layout *l = layout_from_text(t->arena, attr_text(frag, AT_LAYOUT, "?"), ty->rank, ty->shape, warps, &why);
-	bool packed = l && l->pairs && dtype_is_float(ty->dtype) && dtype_bits(ty->dtype) == 16;
-	return !l ? 0 : packed ? l->nregs / 2 : l->nregs;
+	return l ? l->nregs / layout_packs(l, ty->dtype) : 0;
 }
 
 static bool count(Op *op, void *user)

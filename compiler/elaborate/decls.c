@@ -93,7 +93,7 @@ static int eval_extents(Elab *E, const Decl *d, View *v)
 static const char *layout_text(Elab *E, const Decl *d)
 {
 	static const char *const shared[] = { "swizzle128", "swizzle64", "swizzle32", "linear", NULL };
-	static const char *const frag[] = { "mma", "blocked", NULL };
+	static const char *const frag[] = { "mma", "mma8", "blocked", NULL };
 	bool known = false;
 	for (const char *const *name = d->kind == DE_SHARED ? shared : frag; *name; name++)
 		known |= !strcmp(*name, d->layout);
@@ -113,7 +113,7 @@ static const char *layout_text(Elab *E, const Decl *d)
 	if (!known || (blocked ? n < 1 || n > 2 : n > 0)) {
 		elab_error(E, d->loc, E_LAYOUT, "'%s' is not a layout of a %s", n ? arena_printf(E->a, "%s(%s)", d->layout, args) : d->layout,
 			d->kind == DE_SHARED ? "shared tile" : "fragment");
-		diag_help(E->d, "%s", d->kind == DE_SHARED ? "swizzle128, swizzle64, swizzle32, linear" : "mma, blocked(r, c), blocked(n)");
+		diag_help(E->d, "%s", d->kind == DE_SHARED ? "swizzle128, swizzle64, swizzle32, linear" : "mma, mma8, blocked(r, c), blocked(n)");
 		return NULL;
 	}
 	return n ? arena_printf(E->a, "%s(%s)", d->layout, args) : d->layout;

@@ -108,6 +108,17 @@ static bool transfer_fits(Elab *E, const Call *c, const View *global, const View
 	return same_type(E, c, c->arg[0].view, c->arg[1].view) && check_limit(E, c, global, shared);
 }
 
+static bool whole_fragment(Elab *E, const Call *c, int k)
+{
+	const View *v = c->arg[k].view;
+	bool whole = !v->trans && !v->warp_view;
+	for (int i = 0; i < v->rank; i++)
+		whole &= v->dim[i].take == 0;
+	if (!whole)
+		elab_error(E, c->loc[k], E_SHAPE, "%s takes whole fragments, not a part or .T of '%s'", c->b->name, v->name);
+	return whole;
+}
+
 /* ---- moving data ---- */
 
 Ev bi_copy(Elab *E, const Call *c)
@@ -118,6 +129,29 @@ Ev bi_copy(Elab *E, const Call *c)
 		&& slices_fit(E, c->loc[0], src, limited) && slices_fit(E, c->loc[1], dst, limited);
 	if (ok && (c->b->op == OP_COPY || same_type(E, c, src, dst)))
 		transfer(E, c);
+	return ev_void();
+}
+
+Ev bi_weave(Elab *E, const Call *c)
+{
+	const View *src = c->arg[0].view, *dst = c->arg[1].view;
+	bool ok = whole_fragment(E, c, 0) && whole_fragment(E, c, 1) && same_shape(E, c->e->loc, c->b->name, src, dst);
+	if (ok && (dst->dtype == DT_BOOL || dtype_bits(dst->dtype) != 8 || src->dtype == DT_BOOL)) {
+		elab_error(E, c->loc[1], E_TYPE, "weave makes fragments of 8-bit numbers; '%s' is of %s, '%s' of %s", src->name, dtype_name(src->dtype),
+			dst->name, dtype_name(dst->dtype));
+		return ev_void();
+	}
+	if (ok && c->n == 3 && (dtype_bits(src->dtype) != 16 || c->arg[2].i > 1)) {
+		elab_error(E, c->loc[2], E_TYPE, "byte %lld of '%s', whose elements are %s; weave takes byte 0 or 1 of 16-bit elements", (long long)c->arg[2].i,
+			src->name, dtype_name(src->dtype));
+		return ev_void();
+	}
+	Value *args[2] = { ok ? view_value(E, c->loc[0], src) : NULL, ok ? view_value(E, c->loc[1], dst) : NULL };
+	if (!args[0] || !args[1])
+		return ev_void();
+	Op *op = statement(E, c, 2, args);
+	if (c->n == 3)
+		attr_set_int(E->t, op, AT_BYTE, c->arg[2].i);
 	return ev_void();
 }
 
@@ -188,14 +222,11 @@ static bool check_axis(Elab *E, const Call *c, int k, int rank)
 static bool whole_f32(Elab *E, const Call *c, int k)
 {
 	const View *v = c->arg[k].view;
-	bool whole = !v->trans && !v->warp_view;
-	for (int i = 0; i < v->rank; i++)
-		whole &= v->dim[i].take == 0;
-	if (!whole)
-		elab_error(E, c->loc[k], E_SHAPE, "%s takes whole fragments, not a part or .T of '%s'", c->b->name, v->name);
-	else if (v->dtype != DT_F32)
+	if (!whole_fragment(E, c, k))
+		return false;
+	if (v->dtype != DT_F32)
 		elab_error(E, c->loc[k], E_TYPE, "%s takes f32 fragments, '%s' is of %s", c->b->name, v->name, dtype_name(v->dtype));
-	return whole && v->dtype == DT_F32;
+	return v->dtype == DT_F32;
 }
 
 Ev bi_reduce(Elab *E, const Call *c)

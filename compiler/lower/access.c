@@ -89,17 +89,17 @@ static void emit_frag_load(Batch *x, const Access *a)
 	T elem = LLVMGetElementType(LLVMGetAllocatedType(s->pointer));
 	for (int r = 0; r < x->n; r++) {
 		int reg = frag_reg(x, a, r);
-		if (!s->packed) {
+		if (s->packed == 1) {
 			V v = LLVMBuildLoad2(L->b, elem, frag_register(L, s, reg), "");
 			e->s[r] = a->dtype == DT_BOOL ? LLVMBuildTrunc(L->b, v, L->i1, "") : v;
 			continue;
 		}
 		V p = LLVMBuildLoad2(L->b, elem, frag_register(L, s, reg), "");
-		if (paired(x) && r % 2 == 0 && reg % 2 == 0 && frag_reg(x, a, r + 1) == reg + 1) {
+		if (s->packed == 2 && paired(x) && r % 2 == 0 && reg % 2 == 0 && frag_reg(x, a, r + 1) == reg + 1) {
 			e->p[r / 2] = p;
 			r++;
 		} else {
-			e->s[r] = LLVMBuildExtractElement(L->b, p, const_i32(L, reg % 2), "");
+			e->s[r] = LLVMBuildExtractElement(L->b, p, const_i32(L, reg % s->packed), "");
 		}
 	}
 }
@@ -113,18 +113,18 @@ static void emit_frag_store(Batch *x, const Access *a)
 	for (int r = 0; r < x->n; r++) {
 		int reg = frag_reg(x, a, r);
 		V at = frag_register(L, s, reg);
-		if (!s->packed) {
+		if (s->packed == 1) {
 			V val = element(x, v, r);
 			if (a->dtype == DT_BOOL)
 				val = LLVMBuildZExt(L->b, val, L->i8, "");
 			if (a->mask)
 				val = LLVMBuildSelect(L->b, element(x, a->mask, r), val, LLVMBuildLoad2(L->b, elem, at, ""), "");
 			LLVMBuildStore(L->b, val, at);
-		} else if (!a->mask && paired(x) && r % 2 == 0 && reg % 2 == 0 && frag_reg(x, a, r + 1) == reg + 1) {
+		} else if (!a->mask && s->packed == 2 && paired(x) && r % 2 == 0 && reg % 2 == 0 && frag_reg(x, a, r + 1) == reg + 1) {
 			LLVMBuildStore(L->b, pair(x, v, r / 2), at);
 			r++;
 		} else {
-			V old = LLVMBuildLoad2(L->b, elem, at, ""), val = element(x, v, r), k = const_i32(L, reg % 2);
+			V old = LLVMBuildLoad2(L->b, elem, at, ""), val = element(x, v, r), k = const_i32(L, reg % s->packed);
 			if (a->mask)
 				val = LLVMBuildSelect(L->b, element(x, a->mask, r), val, LLVMBuildExtractElement(L->b, old, k, ""), "");
 			LLVMBuildStore(L->b, LLVMBuildInsertElement(L->b, old, val, k, ""), at);

@@ -15,7 +15,7 @@ struct Storage {
 	const Op *object;
 	V pointer;             /* frag, var: alloca; tensor: base; shared, mbarrier: base of stage 0 */
 	const Layout *layout;  /* frag */
-	bool packed;           /* frag: <2 x T> registers */
+	int packed;            /* frag: elements of a register, <n x T>; 1: T */
 	bool product;          /* frag: wgmma wrote it */
 	V *extent, *stride;    /* tensor */
 	V bounds;              /* cpu: tensor, shared: where indices are put to be checked, and the extents */
@@ -151,6 +151,7 @@ void lower_parallel(Lower *L, const Op *op);
 void lower_element_op(Lower *L, const Op *op);        /* load, store, atomic outside parallel */
 /* copy.c */
 void lower_copy(Lower *L, const Op *op);
+void lower_weave(Lower *L, const Op *op);
 void lower_cp_async(Lower *L, const Op *op);
 /* product.c */
 void lower_mma(Lower *L, const Op *op);

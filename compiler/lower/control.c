@@ -279,6 +279,7 @@ static void lower_op(Lower *L, const Op *op)
 	case OP_GET: case OP_SET: lower_var(L, op); break;
 	case OP_LOAD: case OP_STORE: case OP_ATOMIC: lower_element_op(L, op); break;
 	case OP_COPY: lower_copy(L, op); break;
+	case OP_WEAVE: lower_weave(L, op); break;
 	case OP_MMA: lower_mma(L, op); break;
 	case OP_WGMMA_FENCE: L->ops->wgmma_fence(L); break;
 	case OP_WGMMA_COMMIT: L->ops->wgmma_commit(L); break;

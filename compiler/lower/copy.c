@@ -21,9 +21,9 @@ static V register_value(Lower *L, const Storage *s, int reg)
 {
 	DType d = s->object->result->type.dtype;
 	V at = frag_register(L, s, reg);
-	if (s->packed) {
-		V pair = LLVMBuildLoad2(L->b, LLVMVectorType(type_of(L, d), 2), at, "");
-		return LLVMBuildExtractElement(L->b, pair, const_i32(L, reg % 2), "");
+	if (s->packed > 1) {
+		V all = LLVMBuildLoad2(L->b, LLVMVectorType(type_of(L, d), (unsigned)s->packed), at, "");
+		return LLVMBuildExtractElement(L->b, all, const_i32(L, reg % s->packed), "");
 	}
 	V v = LLVMBuildLoad2(L->b, d == DT_BOOL ? L->i8 : type_of(L, d), at, "");
 	return d == DT_BOOL ? LLVMBuildTrunc(L->b, v, L->i1, "") : v;
@@ -34,7 +34,7 @@ static V matrix_word(Lower *L, const Storage *s, DType want, int row, int col)
 {
 	int reg = layout_find_reg(s->layout, row, col);
 	DType have = s->object->result->type.dtype;
-	if (have == want && s->packed)
+	if (have == want && s->packed == 2)
 		return pair_to_word(L, LLVMBuildLoad2(L->b, LLVMVectorType(type_of(L, have), 2), frag_register(L, s, reg), ""));
 	V lo = register_value(L, s, reg), hi = register_value(L, s, reg + 1);
 	if (have == DT_F32 && dtype_is_float(want))
@@ -47,7 +47,7 @@ static void set_matrix_word(Lower *L, const Storage *s, V word, int row, int col
 	DType d = s->object->result->type.dtype;
 	int reg = layout_find_reg(s->layout, row, col);
 	V pair = word_to_pair(L, word, d);
-	if (s->packed) {
+	if (s->packed == 2) {
 		LLVMBuildStore(L->b, pair, frag_register(L, s, reg));
 		return;
 	}
@@ -142,6 +142,55 @@ void lower_copy(Lower *L, const Op *op)
 		matrix_copy(L, &d, &s, false);
 	else
 		lower_missing(L, op);
+}
+
+/* Two elements side by side as 8-bit ones, i16. */
+static V byte_pair(Lower *L, const Storage *s, int reg, DType want)
+{
+	DType have = s->object->result->type.dtype;
+	V lo = register_value(L, s, reg), hi = register_value(L, s, reg + 1);
+	if (have == DT_F32 && dtype_is_float8(want))
+		return L->ops->narrow8(L, want, lo, hi);
+	lo = LLVMBuildZExt(L->b, convert(L, lo, have, want), L->i16, "");
+	hi = LLVMBuildZExt(L->b, convert(L, hi, have, want), L->i16, "");
+	return LLVMBuildOr(L->b, lo, LLVMBuildShl(L->b, hi, LLVMConstInt(L->i16, 8, 0), ""), "");
+}
+
+/* Byte b of four 16-bit elements: two from either register on. */
+static V chosen_bytes(Lower *L, const Storage *s, const int reg[2], int b)
+{
+	V word[2], which[4];
+	T bytes = LLVMVectorType(L->i8, 4);
+	for (int i = 0; i < 2; i++) {
+		V lo = LLVMBuildBitCast(L->b, register_value(L, s, reg[i]), L->i16, ""), hi = LLVMBuildBitCast(L->b, register_value(L, s, reg[i] + 1), L->i16, "");
+		V pair = LLVMBuildInsertElement(L->b, LLVMGetUndef(LLVMVectorType(L->i16, 2)), lo, const_i32(L, 0), "");
+		word[i] = LLVMBuildBitCast(L->b, LLVMBuildInsertElement(L->b, pair, hi, const_i32(L, 1), ""), bytes, "");
+	}
+	for (int k = 0; k < 4; k++)
+		which[k] = const_i32(L, 2 * k + b);
+	return LLVMBuildShuffleVector(L->b, word[0], word[1], LLVMConstVector(which, 4), "");
+}
+
+static V converted_bytes(Lower *L, const Storage *s, const int reg[2], DType want)
+{
+	V half[2];
+	for (int i = 0; i < 2; i++)
+		half[i] = LLVMBuildZExt(L->b, byte_pair(L, s, reg[i], want), L->i32, "");
+	V word = LLVMBuildOr(L->b, half[0], LLVMBuildShl(L->b, half[1], const_i32(L, 16), ""), "");
+	return LLVMBuildBitCast(L->b, word, LLVMVectorType(L->i8, 4), "");
+}
+
+/* Columns 8b + 2q + c of each 16 are columns 4q + 2b + c of the result: both are in lanes q of a row. */
+void lower_weave(Lower *L, const Op *op)
+{
+	Storage *s = storage_of(L, op->args[0]->def), *d = storage_of(L, op->args[1]->def);
+	int byte = (int)attr_int(op, AT_BYTE, -1);
+	for (int r = 0; r < d->layout->nregs; r += 4) {
+		Coord at = d->layout->reg[r];
+		int from[2] = { layout_find_reg(s->layout, at.row, at.col), layout_find_reg(s->layout, at.row, at.col + 8) };
+		V four = byte < 0 ? converted_bytes(L, s, from, d->object->result->type.dtype) : chosen_bytes(L, s, from, byte);
+		LLVMBuildStore(L->b, four, frag_register(L, d, r));
+	}
 }
 
 /* Bytes of one cp.async: 16, 8 or 4, as the rows of the global tensor are aligned and the tile is wide. */

@@ -43,16 +43,16 @@ static void declare_frag(Lower *L, Storage *s, const Op *op)
 		lower_error(L, op->loc, "fragment without layout: %s", why);
 		return;
 	}
-	s->packed = dtype_bits(t->dtype) == 16 && dtype_is_float(t->dtype) && s->layout->pairs;
-	T elem = s->packed ? LLVMVectorType(type_of(L, t->dtype), 2) : t->dtype == DT_BOOL ? L->i8 : type_of(L, t->dtype);
-	s->pointer = entry_alloca(L, LLVMArrayType2(elem, (uint64_t)s->layout->nregs / (s->packed ? 2 : 1)), "frag");
+	s->packed = layout_packs(s->layout, t->dtype);
+	T elem = s->packed > 1 ? LLVMVectorType(type_of(L, t->dtype), (unsigned)s->packed) : t->dtype == DT_BOOL ? L->i8 : type_of(L, t->dtype);
+	s->pointer = entry_alloca(L, LLVMArrayType2(elem, (uint64_t)(s->layout->nregs / s->packed)), "frag");
 	spoil(L, s->pointer, t->dtype, s->layout->nregs);
 }
 
 V frag_register(Lower *L, const Storage *s, int reg)
 {
 	T elem = LLVMGetElementType(LLVMGetAllocatedType(s->pointer));
-	V at = const_i32(L, s->packed ? reg / 2 : reg);
+	V at = const_i32(L, reg / s->packed);
 	return LLVMBuildGEP2(L->b, elem, s->pointer, &at, 1, "");
 }
 

@@ -98,7 +98,7 @@ static V descriptor(Lower *L, const SharedOperand *o, int mn, int k)
 	return build_add(L, o->low, const_i32(L, (int64_t)o->lo_const + off / 16));
 }
 
-/* Packed words of the A fragment's registers for k-step columns k .. k + 16 of 64-row slice s. */
+/* Packed words of the A fragment's registers for the k-step from column k on of 64-row slice s. */
 static void a_registers(Lower *L, const TileRef *a, int slice, int k, V out[4])
 {
 	Storage *s = storage_of(L, a->object);
@@ -106,10 +106,10 @@ static void a_registers(Lower *L, const TileRef *a, int slice, int k, V out[4])
 	for (int d = 0; d < a->object_rank; d++)
 		if (a->start[d] && d == a->object_rank - 1)
 			value_const_int(a->start[d], &c0);
-	T pair = LLVMVectorType(type_of(L, a->dtype), 2);
+	T word = LLVMVectorType(type_of(L, a->dtype), (unsigned)s->packed);
 	for (int i = 0; i < 4; i++) {
-		int reg = layout_find_reg(s->layout, 64 * slice + 8 * (i & 1), (int)c0 + k + 8 * (i >> 1));
-		out[i] = pair_to_word(L, LLVMBuildLoad2(L->b, pair, frag_register(L, s, reg), ""));
+		int reg = layout_find_reg(s->layout, 64 * slice + 8 * (i & 1), (int)c0 + k + 4 * s->packed * (i >> 1));
+		out[i] = pair_to_word(L, LLVMBuildLoad2(L->b, word, frag_register(L, s, reg), ""));
 	}
 }
 

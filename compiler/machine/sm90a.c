@@ -3,7 +3,7 @@
 
 #define HALVES(type, text) { .a = type, .b = type, .d = DT_F32, .k = 16, .wgmma = true, .mma_sync = true, .a_in_registers = true, \
 	.both_majors = true, .negates = true, .types = text }
-#define BYTES(ta, tb, sum, sign, few, text) { .a = ta, .b = tb, .d = sum, .k = 32, .wgmma = true, .negates = sign, .few_columns = few, .types = text }
+#define BYTES(ta, tb, sum, sign, few, text) { .a = ta, .b = tb, .d = sum, .k = 32, .wgmma = true, .a_in_registers = true, .negates = sign, .few_columns = few, .types = text }
 
 static const Product products[] = {
 	HALVES(DT_BF16, "bf16.bf16"),

@@ -82,7 +82,7 @@ static void check_wgmma_operands(Checker *c, const Op *op, const Shape *p)
 	if (p->a.space == TY_FRAG && p->a.trans)
 		product_error(c, op, E_WGMMA_SHAPE, "the left operand `%s` is transposed but in registers", object_name(p->a.object));
 	if (p->a.space == TY_FRAG && k && !k->a_in_registers)
-		product_error(c, op, E_WGMMA_SHAPE, "the left operand `%s` in registers is %s, not of 16 bits", object_name(p->a.object), type);
+		product_error(c, op, E_WGMMA_SHAPE, "the left operand `%s` in registers is %s, not of 16 or 8 bits", object_name(p->a.object), type);
 	if (k && !k->both_majors && p->b.space == TY_SHARED && !p->b.trans)
 		product_error(c, op, E_WGMMA_SHAPE, "%s needs the right operand stored [N][K] and `.T`", type);
 	if (k && !k->both_majors && p->a.trans)

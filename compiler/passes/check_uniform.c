@@ -43,6 +43,7 @@ static const Need needs[] = {
 	{ OP_PARALLEL,    BY_CTA,     false, "an element loop" },
 	{ OP_FILL,        BY_CTA,     false, "filling a tile" },
 	{ OP_COPY,        BY_CTA,     false, "`copy`" },
+	{ OP_WEAVE,       BY_CTA,     false, "`weave`" },
 	{ OP_CP_ASYNC,    BY_CTA,     false, "`cp_async`" },
 	{ OP_MMA,         BY_CTA,     false, "a product" },
 	{ OP_WGMMA_WAIT,  BY_CTA,     false, "`wgmma_wait`" },

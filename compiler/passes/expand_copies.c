@@ -1,6 +1,7 @@
 /* expand_copies - needs: layouts, {inst} of copies.  Establishes: copies that no matrix
  * instruction makes, and fills, are element loops; those with a limit of large
  * tiles two, one without masks where the tile is whole. */
+#include "compiler/analysis/layout.h"
 #include "compiler/passes/pass.h"
 
 #include <string.h>
@@ -92,7 +93,7 @@ typedef struct RowPart { bool is; int64_t first, n, all; } RowPart;
 
 static RowPart row_part(const Op *op, const TileRef *f)
 {
-	if (!f || f->rank != 2 || f->trans || f->dims[0] <= 0 || strcmp(attr_text(f->object, AT_LAYOUT, ""), "mma") != 0)
+	if (!f || f->rank != 2 || f->trans || f->dims[0] <= 0 || !mma_columns(attr_text(f->object, AT_LAYOUT, NULL)))
 		return (RowPart){ 0 };
 	RowPart p = { true, 0, f->shape[0], f->object->result->type.shape[0] };
 	int64_t slice = f->warp_scope ? 16 : 64, groups = f->warp_scope ? 1 : team_warps(tir_team(op)) / 4;

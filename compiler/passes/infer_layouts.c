@@ -70,8 +70,14 @@ static void fix_mma(Infer *in, Op *op)
 	for (int i = 0; i < 3; i++) {
 		TileRef r = tile_ref(op->args[i]);
 		if (r.space == TY_FRAG)
-			give(in, r.object, "mma", op);
+			give(in, r.object, i == 1 && dtype_bits(r.dtype) == 8 ? "mma8" : "mma", op);
 	}
+}
+
+static void fix_weave(Infer *in, Op *op)
+{
+	give(in, tile_ref(op->args[0]).object, "mma", op);
+	give(in, tile_ref(op->args[1]).object, "mma8", op);
 }
 
 static void through_copy(Infer *in, Op *op)
@@ -80,7 +86,7 @@ static void through_copy(Infer *in, Op *op)
 	if (s.space != TY_FRAG || d.space != TY_FRAG || s.trans || d.trans)
 		return;
 	const char *ls = layout_of(s.object), *ld = layout_of(d.object);
-	bool carry = (whole(&s) && whole(&d)) || (ls && strcmp(ls, "mma") == 0) || (ld && strcmp(ld, "mma") == 0);
+	bool carry = (whole(&s) && whole(&d)) || mma_columns(ls) || mma_columns(ld);
 	if (!carry)
 		return;
 	if (ls && !ld)
@@ -148,7 +154,7 @@ static void through_loop(Infer *in, Op *loop)
 		}
 		if (!have || lf || !f.plain)
 			continue;
-		if (straight(&f, rank) && (f.at_zero || strcmp(have, "mma") == 0))
+		if (straight(&f, rank) && (f.at_zero || mma_columns(have)))
 			give(in, f.frag, have, op);
 		else if (rank == 2 && f.rank == 1 && f.arg[0] >= 0)
 			give(in, f.frag, arena_printf(in->t->arena, "%s(%s %dx%d)", f.arg[0] == 0 ? "rows" : "cols", have,
@@ -170,6 +176,7 @@ static bool visit(Op *op, void *user)
 	switch (op->code) {
 	case OP_VIEW: through_view(in, op); break;
 	case OP_MMA: fix_mma(in, op); break;
+	case OP_WEAVE: fix_weave(in, op); break;
 	case OP_COPY: through_copy(in, op); break;
 	case OP_REDUCE: through_reduce(in, op); break;
 	case OP_PARALLEL: through_loop(in, op); break;
@@ -386,17 +393,18 @@ static void check_copies(Infer *in, const Op *loop, const Layout *l)
 	}
 }
 
-/* A thread has 2 of each 8 columns: parts that begin or end elsewhere are in other threads than what they are copied with. */
+/* A thread has 2 of each 8 columns, 4 of each 16: parts that begin or end elsewhere are in other threads than what they are copied with. */
 static void check_part(Infer *in, const Op *op, const TileRef *r)
 {
 	int64_t first = 0;
-	if (r->space != TY_FRAG || r->object_rank != 2 || r->dims[1] <= 0 || strcmp(attr_text(r->object, AT_LAYOUT, ""), "mma") != 0)
+	int block = r->space == TY_FRAG ? mma_columns(layout_of(r->object)) : 0;
+	if (!block || r->object_rank != 2 || r->dims[1] <= 0)
 		return;
 	value_const_int(r->start[1], &first);
-	if (first % 8 == 0 && r->dims[1] % 8 == 0)
+	if (first % block == 0 && r->dims[1] % block == 0)
 		return;
-	tir_error(in->t, op, E_LAYOUT, "columns %lld to %lld of `%s`, which has layout mma: parts of it are multiples of 8 columns",
-		(long long)first, (long long)(first + r->dims[1] - 1), object_name(r->object));
+	tir_error(in->t, op, E_LAYOUT, "columns %lld to %lld of `%s`, which has layout %s: parts of it are multiples of %d columns",
+		(long long)first, (long long)(first + r->dims[1] - 1), object_name(r->object), layout_of(r->object), block);
 	diag_help(in->t->diags, "stage it through a shared tile, or select the columns in an element loop");
 	in->failed = true;
 }

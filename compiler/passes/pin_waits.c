@@ -168,7 +168,7 @@ static Stretch pin_region(Tir *t, Region *r, Stretch s)
 			end_stretch(t, &s, op);
 			s = stretch_from(op);
 			break;
-		case OP_PARALLEL: case OP_REDUCE: case OP_SCAN: case OP_COPY: add_work(t, &s, op); break;
+		case OP_PARALLEL: case OP_REDUCE: case OP_SCAN: case OP_COPY: case OP_WEAVE: add_work(t, &s, op); break;
 		case OP_IF: s = pin_if(t, op, s); break;
 		case OP_WAIT: case OP_WAIT_PARITY: at_mbarrier(t, &s); break;
 		case OP_ROLE: case OP_FOR: case OP_WHILE:

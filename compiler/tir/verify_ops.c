@@ -537,7 +537,7 @@ static void check_op(Verifier *v, const Op *op)
 	case OP_STORE: check_element(v, op, 1, op->args[0]->type.dtype); break;
 	case OP_ATOMIC: check_atomic(v, op); break;
 	case OP_FILL: check_fill(v, op); break;
-	case OP_COPY: need_same_shape(v, op); break;
+	case OP_COPY: case OP_WEAVE: need_same_shape(v, op); break;
 	case OP_MMA: check_mma(v, op); break;
 	case OP_REDUCE: check_reduce(v, op); break;
 	case OP_SCAN: check_scan(v, op); break;

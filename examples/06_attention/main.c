@@ -10,6 +10,7 @@
 
 #include "examples/example.h"
 #include "reference.h"
+#include "runtime/abi/float8.h"
 #include "tests/check/float16.h"
 #include "tests/check/random.h"
 
@@ -33,7 +34,7 @@ typedef struct Run {
 	Attention a;
 	float *d_o;
 	tilert_device *device;
-	tilert_dtype dtype;
+	tilert_dtype dtype, out; /* of q, k and v; of o */
 	Random random;
 	tilert_arg args[MOST];
 	int nargs;
@@ -108,14 +109,14 @@ static void add_tensor(Run *r, const char *name, tilert_dtype t, const int64_t e
 	*add(r, name, TILERT_ARG_TENSOR) = tensor(r->device, name, t, extents, data);
 }
 
-static uint16_t narrow(const Run *r, float x)
+static uint16_t narrow(tilert_dtype t, float x)
 {
-	return r->dtype == TILERT_F16 ? fp16_from_float(x) : bf16_from_float(x);
+	return t == TILERT_E4M3 ? float8_from(&float8_e4m3, x) : t == TILERT_F16 ? fp16_from_float(x) : bf16_from_float(x);
 }
 
-static float wide(const Run *r, uint16_t x)
+static float wide(tilert_dtype t, uint16_t x)
 {
-	return r->dtype == TILERT_F16 ? fp16_to_float(x) : bf16_to_float(x);
+	return t == TILERT_E4M3 ? float8_to(&float8_e4m3, (uint8_t)x) : t == TILERT_F16 ? fp16_to_float(x) : bf16_to_float(x);
 }
 
 /* Random numbers that the element type has. */
@@ -123,18 +124,32 @@ static float *numbers(Run *r, size_t n)
 {
 	float *x = memory(n, sizeof *x);
 	for (size_t i = 0; i < n; i++)
-		x[i] = wide(r, narrow(r, random_normal(&r->random)));
+		x[i] = wide(r->dtype, narrow(r->dtype, random_normal(&r->random)));
 	return x;
 }
 
 static void add_rows(Run *r, const char *name, int64_t rows, int64_t heads, const float *x)
 {
-	size_t n = (size_t)(rows * heads * r->a.width);
-	uint16_t *bits = memory(n, sizeof *bits);
+	size_t n = (size_t)(rows * heads * r->a.width), size = x ? tilert_dtype_size(r->dtype) : 0;
+	uint8_t *bits = memory(n, size + 1);
 	for (size_t i = 0; x && i < n; i++)
-		bits[i] = narrow(r, x[i]);
-	add_tensor(r, name, r->dtype, (int64_t[4]) { rows, heads, r->a.width }, x ? bits : NULL);
+		memcpy(bits + i * size, (uint16_t[1]) { narrow(r->dtype, x[i]) }, size);
+	add_tensor(r, name, x ? r->dtype : r->out, (int64_t[4]) { rows, heads, r->a.width }, x ? bits : NULL);
 	free(bits);
+}
+
+/* What 8-bit numbers stand for: each sequence and head of x has a scale of its own. */
+static void add_scales(Run *r, const char *name, float *x, const int32_t *start, int64_t heads)
+{
+	int64_t n = r->a.sequences, row = heads * r->a.width;
+	float *scale = memory((size_t)(n * heads), sizeof *scale);
+	for (int64_t i = 0; i < n * heads; i++)
+		scale[i] = 0.5f + 0.25f * (float)(i * 5 % 7);
+	for (int64_t z = 0; z < n; z++)
+		for (int64_t i = start[z] * row; i < start[z + 1] * row; i++)
+			x[i] *= scale[z * heads + i % row / r->a.width];
+	add_tensor(r, name, TILERT_F32, (int64_t[4]) { n, heads }, scale);
+	free(scale);
 }
 
 /* ---- The problem ---- */
@@ -195,11 +210,12 @@ static void make_problem(Run *r, const tilert_kernel *k)
 	a->q_start = starts(a->sequences, option[QUERIES], packed);
 	a->k_start = starts(a->sequences, option[KEYS], packed);
 	r->dtype = q.dtype;
+	r->out = parameter(k, "o").dtype;
 
 	int64_t queries = a->q_start[a->sequences], keys = a->k_start[a->sequences], heads = a->heads, groups = a->key_heads;
-	a->q = numbers(r, (size_t)(queries * heads * a->width));
-	a->k = numbers(r, (size_t)(keys * groups * a->width));
-	a->v = numbers(r, (size_t)(keys * groups * a->width));
+	float *x[] = { numbers(r, (size_t)(queries * heads * a->width)), numbers(r, (size_t)(keys * groups * a->width)),
+		numbers(r, (size_t)(keys * groups * a->width)) };
+	a->q = x[0], a->k = x[1], a->v = x[2];
 	add_rows(r, "q", queries, heads, a->q);
 	add_rows(r, "o", queries, heads, NULL);
 	if (paged)
@@ -207,6 +223,11 @@ static void make_problem(Run *r, const tilert_kernel *k)
 	else {
 		add_rows(r, "k", keys, groups, a->k);
 		add_rows(r, "v", keys, groups, a->v);
+	}
+	if (has(k, "q_scale")) {
+		add_scales(r, "q_scale", x[0], a->q_start, heads);
+		add_scales(r, "k_scale", x[1], a->k_start, groups);
+		add_scales(r, "v_scale", x[2], a->k_start, groups);
 	}
 	add_tensor(r, "lse", TILERT_F32, (int64_t[4]) { heads, queries }, NULL);
 	add_tensor(r, "cu_q", TILERT_I32, (int64_t[4]) { a->sequences + 1 }, a->q_start);
@@ -255,12 +276,12 @@ static bool check_forward(Run *r)
 				int64_t row = a->q_start[z] + i;
 				attention_row(a, z, i, h, want, &want_lse, NULL);
 				for (int64_t d = 0; d < a->width; d++)
-					compare(&e, want[d], (double)wide(r, o[(row * a->heads + h) * a->width + d]));
+					compare(&e, want[d], (double)wide(r->out, o[(row * a->heads + h) * a->width + d]));
 				double got = (double)lse[h * (int64_t)queries + row];
 				double off = want_lse == -INFINITY && got == want_lse ? 0 : fabs(got - want_lse);
 				worst = fmax(worst, isfinite(off) ? off : INFINITY);
 			}
-	bool right = report("o", e, 0.005) & (worst < (a->cap > 0 ? 5e-3 : 1e-3)); /* tanh of GPUs is right to 2^-11 */
+	bool right = report("o", e, r->dtype == TILERT_E4M3 ? 0.04 : 0.005) & (worst < (a->cap > 0 ? 5e-3 : 1e-3)); /* tanh of GPUs is right to 2^-11 */
 	printf("  lse %.1e", worst);
 	free(o);
 	free(lse);
@@ -294,7 +315,7 @@ static bool check_gradient(Run *r, const char *name, const double *want, size_t 
 	uint16_t *got = result(r, name);
 	Error e = { 0, 0 };
 	for (size_t i = 0; i < n; i++)
-		compare(&e, want[i], (double)wide(r, got[i]));
+		compare(&e, want[i], (double)wide(r->out, got[i]));
 	free(got);
 	return report(name, e, 0.01);
 }

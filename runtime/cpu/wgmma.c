@@ -199,20 +199,31 @@ static void retire(Thread *t, Accumulator *a, uint32_t i)
 
 /* ---- execution ---- */
 
-/* out[64][MAX_K] from the registers of the A fragment, of 16-bit elements. */
+/* An element of 8 or 16 bits, the lowest of those in a word. */
+static float widen_low(tilert_dtype type, uint32_t word)
+{
+	switch (type) {
+	case TILERT_I8: return (float)(int8_t)word;
+	case TILERT_U8: return (float)(uint8_t)word;
+	case TILERT_E4M3: case TILERT_E5M2: return float8_to(rt_float8(type), (uint8_t)word);
+	default: return widen16(type, (uint16_t)word);
+	}
+}
+
+/* out[64][MAX_K] from the registers of the A fragment: a word has neighbours, and lanes have neighbouring words. */
 static void a_from_registers(const Product *p, float *out)
 {
 	tilert_dtype type = type_of_a(p->x.types);
+	uint32_t bits = 8 * (uint32_t)tilert_dtype_size(type), n = 32 / bits;
 
 	for (uint32_t i = 0; i < WARPGROUP; i++) {
 		float *row = out + (i / WARP * 16 + i % WARP / 4) * MAX_K;
 
 		for (uint32_t r = 0; r < 4; r++) {
-			float *at = row + r % 2 * 8 * MAX_K;
-			uint32_t word = p->a[i][r];
+			float *at = row + r % 2 * 8 * MAX_K + r / 2 * 4 * n + i % 4 * n;
 
-			at[r / 2 * 8 + i % 4 * 2] = widen16(type, (uint16_t)word);
-			at[r / 2 * 8 + i % 4 * 2 + 1] = widen16(type, (uint16_t)(word >> 16));
+			for (uint32_t k = 0; k < n; k++)
+				at[k] = widen_low(type, p->a[i][r] >> k * bits);
 		}
 	}
 }
@@ -299,7 +310,7 @@ static void check_shape(Thread *t, const Issue *p)
 		report_fail(t, p->line, "wgmma of operand types %s, %s", tilert_dtype_name(a), tilert_dtype_name(b));
 	if (tilert_dtype_size(a) != 2 && p->flags & (A_MN | B_MN))
 		report_fail(t, p->line, "wgmma of %s needs K-major operands", tilert_dtype_name(a));
-	if (tilert_dtype_size(a) != 2 && p->from_registers)
+	if (a == TILERT_TF32 && p->from_registers)
 		report_fail(t, p->line, "wgmma of %s needs both operands in shared memory", tilert_dtype_name(a));
 	if (of_integers(p->types) && p->flags & NEGATE_A)
 		report_fail(t, p->line, "wgmma of %s cannot subtract", tilert_dtype_name(a));
