@@ -48,6 +48,8 @@ static void give(Infer *in, Op *op, const char *text, const Op *because)
 			diag_note(in->t->diags, op->loc, "'%s' is declared here", attr_text(op, AT_NAME, "fragment"));
 			if (is_written(in, op))
 				diag_help(in->t->diags, "leave the layout out of its declaration: it is inferred");
+			else if (mma_columns(text) && mma_columns(have))
+				diag_help(in->t->diags, "a product's left operand of 8 bits is made by `weave`, or copied from a shared tile");
 			else
 				diag_help(in->t->diags, "copy it to a second fragment through a shared tile");
 		}

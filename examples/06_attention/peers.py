@@ -180,6 +180,68 @@ def packed(module, causal):
     print(f'{module}:', ', '.join(f'{n} {w / t * 1e-9:.0f}' for n, w, t in zip(rows, work, by_turns(calls))), flush=True)
 
 
+def narrowed(x):
+    """x in e4m3, and what each sequence and head was divided by."""
+    scale = x.float().abs().amax((1, 3)) / 448
+    return (x.float() / scale[:, None, :, None]).to(torch.float8_e4m3fn), scale
+
+
+def fp8_forward(module, x):
+    (B, T, H, D), data = x[0][0].shape, {}
+    o, lse = torch.full((B, T, H, D), torch.nan, dtype=torch.bfloat16), torch.full((H, B * T), torch.nan)
+    for n, (bits, scale) in zip('qkv', x):
+        data.update({n: flat(bits), n + '_scale': scale.contiguous()})
+    return prepare(module, 'attention', **data, o=flat(o), lse=lse, counter=torch.zeros(2, dtype=torch.int32), scale=D ** -.5, queries=T,
+                   keys=x[1][0].shape[1]), o
+
+
+def cudnn_fp8(x, causal):
+    """cuDNN's call by its frontend's package, with one scale for each tensor; its o is of 8 bits."""
+    import cudnn
+    scales = [t.float().abs().max() / 448 for t in x]
+    data = [(t.float() / s).to(torch.float8_e4m3fn).transpose(1, 2) for t, s in zip(x, scales)]
+    o, number = torch.empty_like(data[0]), lambda f: torch.full((1, 1, 1, 1), float(f))
+    g = cudnn.pygraph(io_data_type=cudnn.data_type.FP8_E4M3, intermediate_data_type=cudnn.data_type.FLOAT, compute_data_type=cudnn.data_type.FLOAT)
+    tensors = [g.tensor(dim=list(t.shape), stride=list(t.stride()), data_type=cudnn.data_type.FP8_E4M3) for t in data]
+    numbers = [number(f) for f in (*scales, 1 / 448, 448, 64)]
+    named = {n: g.tensor_like(f) for n, f in zip(('descale_q', 'descale_k', 'descale_v', 'descale_s', 'scale_s', 'scale_o'), numbers)}
+    out, _, *most = g.sdpa_fp8(q=tensors[0], k=tensors[1], v=tensors[2], **named, attn_scale=data[0].shape[3] ** -.5, use_causal_mask=causal, generate_stats=False)
+    out.set_output(True).set_dim(list(o.shape)).set_stride(list(o.stride())).set_data_type(cudnn.data_type.FP8_E4M3)
+    for m in most:
+        m.set_output(True).set_dim([1, 1, 1, 1]).set_stride([1, 1, 1, 1]).set_data_type(cudnn.data_type.FLOAT)
+    g.validate(), g.build_operation_graph(), g.create_execution_plans([cudnn.heur_mode.A]), g.check_support(), g.build_plans()
+    pack = dict(zip(tensors + list(named.values()) + [out] + most, data + numbers + [o] + [number(0) for _ in most]))
+    space = torch.empty(max(1, g.get_workspace_size()), dtype=torch.uint8)
+    return lambda: g.execute(pack, space), lambda: o.float().transpose(1, 2) / 64
+
+
+def fp8(module, wide, causal, shapes, D=128):
+    """8 bits beside our own of 16 and, where its package is there, cuDNN's of 8."""
+    ratios = []
+    for B, T, H, G in shapes:
+        narrow = [narrowed(t) for t in inputs(B, T, T, H, G, D)[:3]]
+        x = [(bits.float() * scale[:, None, :, None]).bfloat16() for bits, scale in narrow]
+        calls, flops = {}, B * H * T * T * D * (2 if causal else 4)
+        f, o = fp8_forward(module, narrow)
+        f(), f()
+        g, want, _ = forward(wide, *x)
+        g()
+        expect(f'{module} {B, T, H, G}', rel(o, want), 4e-2)
+        calls[module], calls[wide] = f, g
+        text = f'error {rel(o, want):.4f}'
+        try:
+            calls['cuDNN'], theirs = cudnn_fp8(x, causal)
+            calls['cuDNN']()
+            text += f', cuDNN {rel(theirs(), want):.4f}'
+        except Exception as e:
+            print('cuDNN fp8:', str(e)[:100])
+        rates = [flops / t * 1e-9 for t in by_turns(list(calls.values()))]
+        print(f'{"causal" if causal else "full"} B{B} T{T} H{H}/{G} D{D}: ' + ', '.join(f'{n} {r:.0f}' for n, r in zip(calls, rates)) + ';', text, flush=True)
+        ratios.append([rates[0] / r for r in rates[1:]])
+    for n, r in zip(list(calls)[1:], zip(*ratios)):
+        print(f'  {module} over {n}: {torch.tensor(r).log().mean().exp():.3f}, least {min(r):.2f}')
+
+
 def main():
     have = lambda *names: [n for n in names if os.path.exists(os.path.join(folder, n + '.tmod'))]
     print(torch.cuda.get_device_name(), 'torch', torch.__version__)
@@ -191,6 +253,8 @@ def main():
         D = int(re.search(r'\d+', module)[0])
         causal = module in ('attention_64', 'attention_256_causal')
         table(module, have(module.replace('attention', 'backward')), causal, ((4, 4096, 2048 // D, 2048 // D),), D)
+    for module in have('attention_fp8', 'attention_fp8_causal'):
+        fp8(module, module.replace('fp8', 'full').replace('full_', ''), 'causal' in module, SHAPES)
     for module in have('attention_packed', 'attention_packed_causal'):
         packed(module, 'causal' in module)
     print('WRONG' if bad else 'all right')

@@ -5,7 +5,7 @@ import os
 import torch
 
 TENSOR, SCALAR = 0, 2  # tilert_arg_kind
-DTYPES = {torch.int32: 4, torch.float16: 10, torch.bfloat16: 11, torch.float32: 13}  # tilert_dtype
+DTYPES = {torch.int32: 4, torch.float16: 10, torch.bfloat16: 11, torch.float32: 13, torch.float8_e4m3fn: 14}  # tilert_dtype
 Extents = ctypes.c_int64 * 5
 
 

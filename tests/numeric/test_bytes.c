@@ -215,6 +215,24 @@ static void check_products(const Pair *p)
 	run_close(r);
 }
 
+static void check_registers(const Pair *p)
+{
+	char a[32], b[32], s[32];
+	TileRun *r = run_open(TILES, define(a, "A", p->a), define(b, "B", p->b), define(s, "SUM", p->sum), NULL);
+	TestTensor t[] = { matrix(r, p->ta, 128, 96), matrix(r, p->tb, 40, 96), tensor_new(r, p->ts, 3, (int64_t[]){ 4, 128, 48 }) };
+	static double y[4][128 * 48];
+	fill_operand(r, &t[0]);
+	fill_operand(r, &t[1]);
+	for (int i = 0; i < 128 * 48; i++) {
+		y[0][i] = y[1][i] = y[3][i] = product(&t[0], &t[1], i / 48, i % 48, 0, 96);
+		y[2][i] = 2 * y[0][i];
+	}
+	run_launch(r, "registers", (tilert_arg[]){ arg_tensor("x", &t[0]), arg_tensor("w", &t[1]), arg_tensor("y", &t[2]) }, 3);
+	tensor_compare(&t[2], &y[0][0], 0, 0);
+	free_all(t, 3);
+	run_close(r);
+}
+
 static void test_products(void **state)
 {
 	static const Pair pairs[] = {
@@ -225,8 +243,10 @@ static void test_products(void **state)
 	};
 
 	(void)state;
-	for (size_t k = 0; k < sizeof pairs / sizeof pairs[0]; k++)
+	for (size_t k = 0; k < sizeof pairs / sizeof pairs[0]; k++) {
 		check_products(&pairs[k]);
+		check_registers(&pairs[k]);
+	}
 }
 
 int main(void)

@@ -60,6 +60,7 @@ static const char *const programs[] = {
 	"	cp_async(x, a); cp_async_commit(); cp_async_wait(0); copy(z, b); sync();\n"
 	"	g = 0.5; async { d = a @ b; } parallel (i < 64, j < 64) g[i][j] = exp2(g[i][j]); wgmma_wait(0); d += a @ b;\n"
 	"	cumsum(d, 1); reduce_sum(d, e, 1); copy(g, y); copy(d, y); fill(d, 1.0); copy(e, w);\n"
+	"	frag e4m3 n[64][64]; weave(d, n); copy(n, y);\n"
 	"}\n",
 	"kernel c(in f16 x[16][16], in f16 z[16][8], out f32 y[16][8]) grid (1) threads (32) {\n"
 	"	warp frag f16 a[16][16], b[16][8]; warp frag f32 d[16][8]; copy(x, a); copy(z, b); d = a @ b; copy(d, y);\n"
