@@ -1,4 +1,4 @@
-/* tensormap.c - which tensor maps a kernel needs, from its TMA operations. */
+/* tensormap.c - the tensor map that a TMA operation goes through, and those of a kernel as plan_tensor_maps numbered them. */
 #include "compiler/analysis/tensormap.h"
 
 #include "compiler/analysis/layout.h"
@@ -20,7 +20,7 @@ static int limited_dim(const Op *op, const TileRef *g)
 	return tma_limit(op) ? g->object_rank - 1 - first_slice(g) : 0;
 }
 
-static TensorMap map_for(const Op *op)
+TensorMap tensor_map_of(const Op *op)
 {
 	TileRef g = tile_ref(tma_global(op)), s = tile_ref(tma_shared(op));
 	TensorMap m = { .tensor = g.object, .dtype = g.dtype, .swizzle = (unsigned)swizzle_bytes(s.object) };
@@ -51,7 +51,7 @@ static TensorMap map_for(const Op *op)
 	return m;
 }
 
-static bool map_equal(const TensorMap *a, const TensorMap *b)
+bool tensor_map_equal(const TensorMap *a, const TensorMap *b)
 {
 	if (a->tensor != b->tensor || a->swizzle != b->swizzle || a->rank != b->rank || a->panels != b->panels || a->limited != b->limited)
 		return false;
@@ -61,60 +61,33 @@ static bool map_equal(const TensorMap *a, const TensorMap *b)
 	return true;
 }
 
-int tensor_map_of(const TensorMaps *maps, const Op *op)
+TensorMap tensor_map_outside(const TensorMap *limited)
 {
-	TensorMap m = map_for(op);
-	for (int i = 0; i < maps->n; i++)
-		if (map_equal(&maps->map[i], &m))
-			return i;
-	return -1;
-}
-
-typedef struct Collect { Arena *a; TensorMaps maps; int cap; } Collect;
-
-static int add_map(Collect *c, TensorMap m)
-{
-	if (c->maps.n == c->cap) {
-		int cap = c->cap ? 2 * c->cap : 8;
-		TensorMap *more = ARENA_ARRAY(c->a, TensorMap, cap);
-		if (c->maps.n)
-			memcpy(more, c->maps.map, (size_t)c->maps.n * sizeof *more);
-		c->maps.map = more;
-		c->cap = cap;
-	}
-	c->maps.map[c->maps.n] = m;
-	return c->maps.n++;
-}
-
-/* An H200 reads at a map's base for a box with nothing inside, and that of a limited map lies below the tensor.  Such boxes are loaded through a map of the same
- * dimensions that begins with the tensor. */
-static void add_outside(Collect *c, int limited)
-{
-	TensorMap m = c->maps.map[limited];
+	TensorMap m = *limited;
 	m.limited = 0;
 	m.stored = false;
-	int k = add_map(c, m);
-	c->maps.map[limited].outside = k;
+	return m;
 }
 
 static bool collect(Op *op, void *user)
 {
-	Collect *c = user;
-	if (op->code != OP_TMA_LOAD && op->code != OP_TMA_STORE)
+	TensorMaps *maps = user;
+	int64_t k = attr_int(op, AT_MAP, -1), outside = attr_int(op, AT_OUTSIDE, 0);
+	if (k < 0 || k >= maps->n || outside >= maps->n)
 		return true;
-	int k = tensor_map_of(&c->maps, op);
-	if (k < 0)
-		k = add_map(c, map_for(op));
-	const TensorMap *m = &c->maps.map[k];
-	c->maps.map[k].stored |= op->code == OP_TMA_STORE;
-	if (op->code == OP_TMA_LOAD && m->limited && !m->outside)
-		add_outside(c, k);
+	TensorMap *m = &maps->map[k];
+	bool stored = m->stored;
+	*m = tensor_map_of(op);
+	m->stored |= stored;
+	if (outside)
+		maps->map[outside] = tensor_map_outside(m);
 	return true;
 }
 
 TensorMaps kernel_tensor_maps(Arena *a, const Op *kernel)
 {
-	Collect c = { .a = a };
-	tir_walk(kernel->regions[0], collect, &c);
-	return c.maps;
+	TensorMaps maps = { .n = (int)attr_int(kernel, AT_MAPS, 0) };
+	maps.map = ARENA_ARRAY(a, TensorMap, maps.n + 1);
+	tir_walk(kernel->regions[0], collect, &maps);
+	return maps;
 }

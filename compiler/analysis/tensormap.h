@@ -1,4 +1,4 @@
-/* tensormap.h - which tensor maps a kernel's TMA operations need: for the code that uses them and for the module, whose launch makes them. */
+/* tensormap.h - the tensor maps of a kernel's TMA operations: for the code that uses them and for the module, whose launch makes them. */
 #ifndef TILE_ANALYSIS_TENSORMAP_H
 #define TILE_ANALYSIS_TENSORMAP_H
 
@@ -17,16 +17,19 @@ typedef struct TensorMap {
 	DType dtype;
 	unsigned swizzle;     /* bytes: 0, 32, 64, 128 */
 	int rank;
-	TensorMapDim dim[5];
+	TensorMapDim dim[TIR_MAX_RANK + 2];
 	bool panels;          /* a dimension after the tensor's counts panels of the innermost */
 	int limited;          /* the dimension that a limit ends, which the last one is once more; 0: none */
 	bool stored;          /* some operation stores through it */
-	int outside;          /* of a limited map that is loaded through: the map for boxes with nothing inside; 0: none */
 } TensorMap;
 
-/* The distinct tensor maps of a kernel in order of first use; `tensor_map_of` gives the index that an op uses. */
+TensorMap tensor_map_of(const Op *tma);
+bool tensor_map_equal(const TensorMap *a, const TensorMap *b); /* but for who stores */
+/* For boxes of a limited map with nothing inside: it begins with the tensor. */
+TensorMap tensor_map_outside(const TensorMap *limited);
+
+/* Those of a kernel, by {map} and {outside} of its TMA operations. */
 typedef struct TensorMaps { int n; TensorMap *map; } TensorMaps;
 TensorMaps kernel_tensor_maps(Arena *a, const Op *kernel);
-int tensor_map_of(const TensorMaps *maps, const Op *tma_op);
 
 #endif

@@ -5,92 +5,6 @@
  */
 #include "compiler/lower/context.h"
 
-/* ---- what is known of an integer ---- */
-
-enum { DEPTH = 12 };
-
-static bool is_const(V v, int64_t *c)
-{
-	if (!LLVMIsAConstantInt(v))
-		return false;
-	*c = LLVMConstIntGetSExtValue(v);
-	return true;
-}
-
-static uint64_t width_mask(V v)
-{
-	unsigned bits = LLVMGetIntTypeWidth(LLVMTypeOf(v));
-	return bits >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << bits) - 1;
-}
-
-/* All bits up to the highest of x. */
-static uint64_t fill_down(uint64_t x)
-{
-	for (int s = 1; s < 64; s *= 2)
-		x |= x >> s;
-	return x;
-}
-
-static uint64_t sum_bits(uint64_t a, uint64_t b)
-{
-	uint64_t low = (a | b) & -(a | b);
-	if (!(a & b))
-		return a | b;
-	return a + b < a ? ~(low - 1) : fill_down(a + b) & ~(low - 1);
-}
-
-static uint64_t product_bits(uint64_t a, uint64_t c)
-{
-	uint64_t low = (a & -a) * (c & -c);
-	if (a > ~(uint64_t)0 / c)
-		return ~(low - 1);
-	return (c & (c - 1)) == 0 ? a * c : fill_down(a * c) & ~(low - 1);
-}
-
-/* Bits of v that may be one. */
-static uint64_t possible_bits(const Lower *L, V v, int depth)
-{
-	uint64_t all = width_mask(v);
-	int64_t c = 0;
-	if (is_const(v, &c))
-		return (uint64_t)c & all;
-	if (v == L->cta_thread)
-		return fill_down((uint64_t)attr_int(L->kernel, AT_THREADS, 1024) - 1);
-	if (L->ops->checks && v == L->team.instance) /* on the GPU it would change code for nothing */
-		return fill_down((uint64_t)attr_int(L->team.op, AT_INSTANCES, 1) - 1);
-	if (v == L->cta_warp)
-		return fill_down((uint64_t)attr_int(L->kernel, AT_THREADS, 1024) / 32 - 1);
-	if (!LLVMIsAInstruction(v) || depth == 0)
-		return all;
-	LLVMOpcode code = LLVMGetInstructionOpcode(v);
-	if (code != LLVMZExt && !LLVMIsABinaryOperator(v))
-		return all;
-	uint64_t a = possible_bits(L, LLVMGetOperand(v, 0), depth - 1);
-	if (code == LLVMZExt)
-		return a;
-	V second = LLVMGetOperand(v, 1);
-	bool known = is_const(second, &c);
-	if (code == LLVMMul && is_const(LLVMGetOperand(v, 0), &c)) {
-		a = possible_bits(L, second, depth - 1);
-		known = true;
-	}
-	switch (code) {
-	case LLVMAnd: return a & possible_bits(L, second, depth - 1);
-	case LLVMOr: case LLVMXor: return a | possible_bits(L, second, depth - 1);
-	case LLVMAdd: return sum_bits(a, possible_bits(L, second, depth - 1)) & all;
-	case LLVMMul: return known && c > 0 ? product_bits(a, (uint64_t)c) & all : all;
-	case LLVMShl: return known ? a << c & all : all;
-	case LLVMLShr: return known ? a >> c : a;
-	case LLVMUDiv: return fill_down(a);
-	case LLVMURem: return known && c > 0 ? fill_down((uint64_t)c - 1) : all;
-	default: return all;
-	}
-}
-
-static uint64_t bits_of(const Lower *L, V v) { return possible_bits(L, v, DEPTH); }
-
-bool always_below(const Lower *L, V v, uint64_t end) { return bits_of(L, v) < end; }
-
 /* v without the constants added in it, which go to *c.  A sum in an index does not wrap: where it would, no tensor has the element. */
 static V split_at(Lower *L, V v, int depth, int64_t *c)
 {
@@ -135,7 +49,7 @@ static V split_at(Lower *L, V v, int depth, int64_t *c)
 	}
 }
 
-static V split(Lower *L, V v, int64_t *c) { return split_at(L, v, DEPTH, c); }
+static V split(Lower *L, V v, int64_t *c) { return split_at(L, v, KNOWN_DEPTH, c); }
 
 /* ---- shared tiles ---- */
 
@@ -271,7 +185,7 @@ V shared_word(Lower *L, const Op *o, V *index)
 {
 	int64_t constant;
 	V off = shared_offset(L, o, index, &constant);
-	return build_add(L, build_add(L, L->shared_word, sixteenth(L, off, DEPTH)), const_i32(L, constant / 16));
+	return build_add(L, build_add(L, L->shared_word, sixteenth(L, off, KNOWN_DEPTH)), const_i32(L, constant / 16));
 }
 
 V barrier_address(Lower *L, const Op *bar, V slot)

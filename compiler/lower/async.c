@@ -175,12 +175,12 @@ static V box_outside(Lower *L, const TensorMap *m, V *coord)
 	return out;
 }
 
-/* tensormap.c says why. */
-static V map_of_box(Lower *L, int k, V *coord)
+/* plan_tensor_maps.c says why. */
+static V map_of_box(Lower *L, const Op *op, V *coord)
 {
-	const TensorMap *m = &L->maps.map[k];
+	int k = (int)attr_int(op, AT_MAP, 0), outside = (int)attr_int(op, AT_OUTSIDE, 0);
 	V map = L->map_pointer[k];
-	return m->outside ? LLVMBuildSelect(L->b, box_outside(L, m, coord), L->map_pointer[m->outside], map, "") : map;
+	return outside ? LLVMBuildSelect(L->b, box_outside(L, &L->maps.map[k], coord), L->map_pointer[outside], map, "") : map;
 }
 
 typedef void (*EachBox)(Lower *L, const Op *op, V map, int rank, V shared, V *coord, V bar);
@@ -200,13 +200,16 @@ static void store_box(Lower *L, const Op *op, V map, int rank, V shared, V *coor
 /* One instruction, or one per column panel where a single box cannot cover them. */
 static void each_box(Lower *L, const Op *op, const TileRef *g, const TileRef *s, V bar, EachBox emit)
 {
-	int k = tensor_map_of(&L->maps, op);
-	const TensorMap *m = &L->maps.map[k];
+	if (attr_int(op, AT_MAP, L->maps.n) >= L->maps.n || attr_int(op, AT_OUTSIDE, 0) >= L->maps.n) {
+		lower_missing(L, op); /* not planned */
+		return;
+	}
+	const TensorMap *m = &L->maps.map[attr_int(op, AT_MAP, 0)];
 	int cols = (int)s->shape[s->rank - 1], step = m->panels ? cols : (int)m->dim[0].box;
 	for (int c = 0; c < cols; c += step) {
 		V coord[6];
 		int rank = tma_coords(L, m, g, tma_limit(op), c, coord);
-		emit(L, op, op->code == OP_TMA_LOAD ? map_of_box(L, k, coord) : L->map_pointer[k], rank, view_address(L, s, c), coord, bar);
+		emit(L, op, map_of_box(L, op, coord), rank, view_address(L, s, c), coord, bar);
 	}
 }
 

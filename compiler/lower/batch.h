@@ -1,4 +1,4 @@
-/* batch.h - what the two halves of element loops share: elements.c runs the body, access.c its reads and writes. */
+/* batch.h - values over a batch of registers, for element loops: elements.c runs the body, access.c its reads and writes. */
 #ifndef TILE_LOWER_BATCH_H
 #define TILE_LOWER_BATCH_H
 

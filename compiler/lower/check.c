@@ -66,25 +66,6 @@ void checks_unguarded(Lower *L, LLVMBasicBlockRef before, LLVMBasicBlockRef afte
 			c->last[i].block = after;
 }
 
-static bool same_comparison(V a, V b) { return LLVMIsAICmpInst(a) && LLVMGetICmpPredicate(a) == LLVMGetICmpPredicate(b); }
-
-/* Element loops compute an index anew for every register. */
-bool same_instructions(V a, V b, int depth)
-{
-	if (a == b)
-		return true;
-	if (depth == 0 || !LLVMIsAInstruction(a) || !LLVMIsAInstruction(b) || LLVMGetInstructionOpcode(a) != LLVMGetInstructionOpcode(b))
-		return false;
-	if (!LLVMIsABinaryOperator(a) && !LLVMIsACastInst(a) && !LLVMIsAGetElementPtrInst(a) && !same_comparison(a, b))
-		return false;
-	if (LLVMGetNumOperands(a) != LLVMGetNumOperands(b))
-		return false;
-	for (unsigned i = 0, n = (unsigned)LLVMGetNumOperands(a); i < n; i++)
-		if (!same_instructions(LLVMGetOperand(a, i), LLVMGetOperand(b, i), depth - 1))
-			return false;
-	return LLVMTypeOf(a) == LLVMTypeOf(b);
-}
-
 /* Whether the code at hand comes after the block, in each run of it. */
 static bool is_behind(const Lower *L, LLVMBasicBlockRef block)
 {

@@ -77,10 +77,12 @@ struct Lower {
 	T i1, i8, i16, i32, i64, f32, f16, bf16, ptr, ptr_shared, ptr_global, void_t;
 };
 
-/* lower.c */
-T param_type(Lower *L, const Op *op);
+static inline V value_of(const Lower *L, const Value *v) { return L->value[v->id]; } /* NULL: none on a GPU */
+static inline Storage *storage_of(const Lower *L, const Op *object) { return L->storage[object->result->id]; }
+
 /* types.c */
 T type_of(Lower *L, DType d);
+T param_type(Lower *L, const Op *op);
 V const_i32(Lower *L, int64_t v);
 V const_i64(Lower *L, int64_t v);
 V const_f32(Lower *L, double v);
@@ -91,6 +93,19 @@ V intrinsic(Lower *L, const char *name, T *overloads, unsigned noverloads, V *ar
 LLVMAttributeRef attribute_nonnegative(Lower *L); /* of an i32: saves the sign's part in divisions */
 V entry_alloca(Lower *L, T type, const char *name);
 LLVMBasicBlockRef new_block(Lower *L, const char *name);
+/* A form of the op that has no code here, which the passes before should not have let through. */
+V lower_missing(Lower *L, const Op *op);
+
+/* known.c */
+enum { KNOWN_DEPTH = 12 };
+bool is_const(V v, int64_t *c);
+uint64_t width_mask(V v);
+uint64_t bits_of(const Lower *L, V v);                /* that may be one */
+bool always_below(const Lower *L, V v, uint64_t end); /* as far as its bits tell; unsigned */
+/* Whether both are the same computation of the same values, which may be made twice; so far down. */
+bool same_instructions(V a, V b, int depth);
+
+/* guards.c */
 /* Runs what is built between the two calls only where cond holds. */
 typedef struct Guard { LLVMBasicBlockRef before, after; } Guard;
 Guard guard_begin(Lower *L, V cond);
@@ -109,15 +124,12 @@ V pair_to_word(Lower *L, V pair);                     /* i32 */
 V word_to_pair(Lower *L, V word, DType d);
 V narrow_pair(Lower *L, V lo, V hi, DType to);        /* two f32 to <2 x 16-bit> */
 void widen_pair(Lower *L, V pair, DType from, V out[2]); /* to two f32 */
-V value_of(Lower *L, const Value *v);
-void lower_var(Lower *L, const Op *op); /* OP_GET, OP_SET */
 
 /* objects.c */
 void declare_object(Lower *L, const Op *op);
-Storage *storage_of(Lower *L, const Op *object);
+void lower_var(Lower *L, const Op *op); /* OP_GET, OP_SET */
 V frag_register(Lower *L, const Storage *s, int reg); /* pointer to it (to the pair that holds it when packed) */
 /* address.c */
-bool always_below(const Lower *L, V v, uint64_t end); /* as far as its bits tell; unsigned */
 /* Address of an element; indices per object dimension, i32 or i64 as `types` says. */
 V shared_address(Lower *L, const Op *object, V *index);
 V shared_offset(Lower *L, const Op *object, V *index, int64_t *constant); /* from the CTA's shared memory: returned + constant */
@@ -141,13 +153,18 @@ void check_division(Lower *L, DType d, V a, V b, V counts);
 void check_shift(Lower *L, DType d, V a, V count, V counts);
 void check_conversion(Lower *L, DType to, V f32, V counts);
 
-/* Whether both are the same computation of the same values, which may be made twice; so far down. */
-bool same_instructions(V a, V b, int depth);
 /* watch.c */
 void watch_shared(Lower *L, Watched how, const V *pointers, int count, V bytes);
 
+/* escape.c */
+bool checks_asserts(const Lower *L);                  /* on a GPU only with -g */
+void lower_print(Lower *L, const Op *op, V *args);
+V lower_ptx(Lower *L, const Op *op, V *args); /* its result, or NULL */
+void lower_assert(Lower *L, const Op *op, V holds);
+void lower_stamp(Lower *L, const Op *op);
 /* elements.c */
 void lower_parallel(Lower *L, const Op *op);
+/* access.c */
 void lower_element_op(Lower *L, const Op *op);        /* load, store, atomic outside parallel */
 /* copy.c */
 void lower_copy(Lower *L, const Op *op);
@@ -164,13 +181,8 @@ void lower_async(Lower *L, const Op *op);             /* tma, bulk, arrive, wait
 void team_sync(Lower *L);
 void lower_vote(Lower *L, const Op *op);
 /* control.c */
-bool checks_asserts(const Lower *L);                  /* on a GPU only with -g */
 void lower_region(Lower *L, const Region *r);
-void lower_print(Lower *L, const Op *op, V *args);
-V lower_ptx(Lower *L, const Op *op, V *args); /* its result, or NULL */
-void lower_assert(Lower *L, const Op *op, V holds);
-/* A form of the op that has no code here, which the passes before should not have let through. */
-V lower_missing(Lower *L, const Op *op);
+void lower_ops(Lower *L, const Op *first);            /* it and those behind it */
 /* debug.c */
 void debug_begin_module(Lower *L);
 void debug_begin_kernel(Lower *L);

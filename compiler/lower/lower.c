@@ -134,29 +134,6 @@ static void bind_tensor_strides(Lower *L, const Op *op)
 	declare_bounds(L, s);
 }
 
-T param_type(Lower *L, const Op *op)
-{
-	if (op->code == OP_TENSOR)
-		return L->ptr_global;
-	return op->result->type.dtype == DT_BOOL ? L->i8 : type_of(L, op->result->type.dtype);
-}
-
-/* What a launch passes to a GPU, at their alignments. */
-static void check_parameter_bytes(Lower *L, const Params *p)
-{
-	const Machine *m = L->tir->machine;
-	int64_t bytes = 0;
-	for (int i = 0; i < p->n; i++) {
-		int64_t size = p->op[i]->code == OP_TENSOR ? 8 : dtype_bytes(p->op[i]->result->type.dtype);
-		bytes = (bytes + size - 1) / size * size + size;
-	}
-	if (L->maps.n)
-		bytes = (bytes + m->map_align - 1) / m->map_align * m->map_align + (int64_t)m->map_bytes * L->maps.n;
-	if (bytes > m->parameter_bytes)
-		diag_error(L->diags, L->kernel->loc, E_LIMIT, "the parameters of kernel '%s' take %lld bytes, %d tensor maps of %d among them; a launch takes at most %d",
-		           attr_text(L->kernel, AT_NAME, ""), (long long)bytes, L->maps.n, m->map_bytes, m->parameter_bytes);
-}
-
 static void create_function(Lower *L, const Params *p)
 {
 	L->ops->declare_kernel(L, p, attr_text(L->kernel, AT_NAME, "kernel"));
@@ -199,7 +176,6 @@ static void lower_kernel(Lower *L, const Op *kernel)
 	Params p = list_params(L, kernel);
 	L->kernel = kernel;
 	L->maps = kernel_tensor_maps(L->arena, kernel);
-	check_parameter_bytes(L, &p);
 	create_function(L, &p);
 	bind_params(L, &p);
 	L->shared = L->ops->shared_memory(L);
@@ -233,9 +209,7 @@ static void lower_kernel(Lower *L, const Op *kernel)
 			break;
 		}
 	}
-	Region rest = *r;
-	rest.first = (Op *)op;
-	lower_region(L, &rest);
+	lower_ops(L, op);
 	if (attr_int(kernel, AT_PEERS, 0)) /* shared memory lives as long as its CTA */
 		L->ops->cluster_sync(L);
 	LLVMBuildRetVoid(L->b);

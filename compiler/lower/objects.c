@@ -1,8 +1,6 @@
 /* objects.c - storage of fragments, variables, tiles, tensors and barriers. */
 #include "compiler/lower/context.h"
 
-Storage *storage_of(Lower *L, const Op *object) { return L->storage[object->result->id]; }
-
 enum { MOST_REGISTERS = 256, UNSET = 0x7fc0cafe }; /* UNSET: a NaN that runtime/cpu/arithmetic.c knows */
 
 /* MOST_REGISTERS times UNSET. */
@@ -74,5 +72,18 @@ void declare_object(Lower *L, const Op *op)
 		declare_bounds(L, s);
 		break;
 	default: break;
+	}
+}
+
+void lower_var(Lower *L, const Op *op)
+{
+	Storage *s = storage_of(L, op->args[0]->def);
+	DType d = op->args[0]->type.dtype;
+	if (op->code == OP_GET) {
+		V v = LLVMBuildLoad2(L->b, LLVMGetAllocatedType(s->pointer), s->pointer, "");
+		L->value[op->result->id] = d == DT_BOOL ? LLVMBuildTrunc(L->b, v, L->i1, "") : v;
+	} else {
+		V v = value_of(L, op->args[1]);
+		LLVMBuildStore(L->b, d == DT_BOOL ? LLVMBuildZExt(L->b, v, L->i8, "") : v, s->pointer);
 	}
 }

@@ -8,8 +8,6 @@
 
 static bool is_vector(V v) { return LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMVectorTypeKind; }
 
-V value_of(Lower *L, const Value *v) { return L->value[v->id]; }
-
 V pack_pair(Lower *L, V lo, V hi, DType d)
 {
 	V v = LLVMGetUndef(LLVMVectorType(type_of(L, d), 2));

@@ -21,6 +21,13 @@ T type_of(Lower *L, DType d)
 	abort(); /* TIR that is verified has no such type */
 }
 
+T param_type(Lower *L, const Op *op)
+{
+	if (op->code == OP_TENSOR)
+		return L->ptr_global;
+	return op->result->type.dtype == DT_BOOL ? L->i8 : type_of(L, op->result->type.dtype);
+}
+
 V const_i32(Lower *L, int64_t v) { return LLVMConstInt(L->i32, (uint32_t)v, 0); }
 V const_i64(Lower *L, int64_t v) { return LLVMConstInt(L->i64, (uint64_t)v, 0); }
 V const_f32(Lower *L, double v) { return LLVMConstReal(L->f32, v); }
@@ -66,44 +73,6 @@ V entry_alloca(Lower *L, T type, const char *name)
 LLVMBasicBlockRef new_block(Lower *L, const char *name)
 {
 	return LLVMAppendBasicBlockInContext(L->cx, L->function, name);
-}
-
-Guard guard_begin(Lower *L, V cond)
-{
-	LLVMBasicBlockRef then = new_block(L, "then");
-	Guard g = { LLVMGetInsertBlock(L->b), new_block(L, "after") };
-	LLVMBuildCondBr(L->b, cond, then, g.after);
-	LLVMPositionBuilderAtEnd(L->b, then);
-	checks_guarded(L, g.before);
-	return g;
-}
-
-void guard_end(Lower *L, Guard g)
-{
-	LLVMBuildBr(L->b, g.after);
-	LLVMPositionBuilderAtEnd(L->b, g.after);
-	checks_unguarded(L, g.before, g.after);
-}
-
-Either either_begin(Lower *L, V cond)
-{
-	LLVMBasicBlockRef then = new_block(L, "then");
-	Either e = { new_block(L, "else"), new_block(L, "done") };
-	LLVMBuildCondBr(L->b, cond, then, e.other);
-	LLVMPositionBuilderAtEnd(L->b, then);
-	return e;
-}
-
-void either_else(Lower *L, Either e)
-{
-	LLVMBuildBr(L->b, e.done);
-	LLVMPositionBuilderAtEnd(L->b, e.other);
-}
-
-void either_end(Lower *L, Either e)
-{
-	LLVMBuildBr(L->b, e.done);
-	LLVMPositionBuilderAtEnd(L->b, e.done);
 }
 
 V lower_missing(Lower *L, const Op *op)

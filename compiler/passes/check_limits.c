@@ -62,6 +62,25 @@ static bool check_role(Op *op, void *user)
 	return false;
 }
 
+/* What a launch passes, at their alignments, in the module's order. */
+static void check_parameter_bytes(Checker *c)
+{
+	static const Opcode order[] = { OP_TENSOR, OP_DIM, OP_PARAM };
+	const Machine *m = c->t->machine;
+	int64_t bytes = 0, maps = attr_int(c->kernel, AT_MAPS, 0);
+	for (int k = 0; k < 3; k++)
+		for (const Op *op = c->kernel->regions[0]->first; op; op = op->next) {
+			int64_t size = op->code == OP_TENSOR ? 8 : op->code == order[k] ? dtype_bytes(op->result->type.dtype) : 1;
+			if (op->code == order[k])
+				bytes = (bytes + size - 1) / size * size + size;
+		}
+	if (maps)
+		bytes = (bytes + m->map_align - 1) / m->map_align * m->map_align + m->map_bytes * maps;
+	if (bytes > m->parameter_bytes)
+		diag_error(diags(c), c->kernel->loc, E_LIMIT, "the parameters of kernel '%s' take %lld bytes, %lld tensor maps of %d among them; a launch takes at most %d",
+			role_name(c->kernel), (long long)bytes, (long long)maps, m->map_bytes, m->parameter_bytes);
+}
+
 static void check_parameters(Checker *c)
 {
 	int n = 0;
@@ -70,6 +89,7 @@ static void check_parameters(Checker *c)
 	if (n > MAX_PARAMETERS)
 		diag_error(diags(c), c->kernel->loc, E_LIMIT, "kernel `%s` has %d parameters and dims; a launch takes at most %d",
 			role_name(c->kernel), n, MAX_PARAMETERS);
+	check_parameter_bytes(c);
 }
 
 /* ---- setmaxnreg ---- */

@@ -34,6 +34,7 @@ bool pass_empty_waits(Tir *t);
 bool pass_pin_waits(Tir *t);
 bool pass_plan_shared(Tir *t);
 bool pass_check_transfers(Tir *t);
+bool pass_plan_tensor_maps(Tir *t);
 bool pass_check_limits(Tir *t);
 bool pass_check_products(Tir *t);
 bool pass_expand_copies(Tir *t);
