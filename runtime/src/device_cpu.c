@@ -23,6 +23,9 @@ int rt_cpu_cores(void)
 
 tilert_status rt_cpu_open(tilert_device *d)
 {
+#ifndef __x86_64__
+	return rt_fail(TILERT_ENODEV, "the CPU device runs code for x86-64, which this machine is not: there is only \"cuda\" here");
+#endif
 	d->ops = &rt_cpu_ops;
 	const char *no_races = getenv("TILERT_NO_RACE_CHECK");
 

@@ -1,4 +1,5 @@
 """The backend of flash-linear-attention: which calls are ours, which go on to FLA and why.  FLA's own tests run on a GPU: README.md."""
+import contextlib
 import os
 import subprocess
 import sys
@@ -40,7 +41,7 @@ REJECTED = [
     ("gdn", dict(chunk_size=48), ValueError, "FLA raises: `chunk_size` must be 16, 32, or 64"),
     ("gdn", dict(allow_neg_eigval=True), Exception, "FLA raises: `allow_neg_eigval=True`"),
     ("gdn", dict(use_gate_in_kernel=True), AssertionError, "FLA raises: A_log must be provided"),
-    ("gdn", dict(scale=0.0), Exception, "scale is 0"),
+    ("gdn", dict(scale=0.0), None if DEVICE == "cuda" else Exception, "scale is 0"),  # on a GPU FLA serves it
     ("kda", dict(chunk_size=16), ValueError, "FLA raises: `chunk_size` must be either 32 or 64"),
     ("kda", dict(use_gate_in_kernel=True), ValueError, "FLA raises: `A_log` must be provided"),
 ]
@@ -48,10 +49,10 @@ REJECTED = [
 
 @pytest.mark.parametrize("name,kwargs,error,why", REJECTED)
 def test_rejected(name, kwargs, error, why):
-    """FLA's own error comes, not ours, and the reason is counted."""
+    """FLA's own error comes, not ours, or FLA's own kernels do it, and the reason is counted."""
     counted = lambda: sum(n for (f, what), n in log.counts.items() if f == f"fla.{NAMES[name]}" and what.startswith(why))
     before = counted()
-    with pytest.raises(error):
+    with pytest.raises(error) if error else contextlib.nullcontext():
         FUNCTIONS[name](*inputs(name == "kda", T=5, H=1, HV=1), **kwargs)
     assert counted() == before + 1
 

@@ -1,0 +1,36 @@
+# zig.cmake - a toolchain file: libraries for an older glibc than this system's, or for aarch64, by the C compiler in the Python package `ziglang`.
+#   cmake --toolchain cmake/zig.cmake -D TILE_GLIBC=2.17 -D TILE_MACHINE=aarch64 ...
+# $PYTHON (python3) is the Python that has it.
+set(TILE_GLIBC 2.17 CACHE STRING "The oldest glibc that the libraries run with")
+set(TILE_MACHINE ${CMAKE_HOST_SYSTEM_PROCESSOR} CACHE STRING "x86_64 or aarch64")
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES TILE_GLIBC TILE_MACHINE)
+set(python "$ENV{PYTHON}")
+if(NOT python)
+	set(python python3)
+endif()
+execute_process(COMMAND ${python} -m ziglang version OUTPUT_QUIET ERROR_VARIABLE said RESULT_VARIABLE failed)
+if(failed)
+	message(FATAL_ERROR "${python} has no ziglang (pip install ziglang): ${said}")
+endif()
+
+# CMake wants programs, not commands with arguments.
+set(folder ${CMAKE_BINARY_DIR}/zig)
+set(cc "exec ${python} -m ziglang cc -target ${TILE_MACHINE}-linux-gnu.${TILE_GLIBC} \"$@\"")
+set(ar "exec ${python} -m ziglang ar \"$@\"")
+set(ranlib "exec ${python} -m ziglang ranlib \"$@\"")
+set(strip "exit 0") # the linker has
+foreach(tool cc ar ranlib strip)
+	file(WRITE ${folder}/${tool} "#!/bin/sh\n${${tool}}\n")
+	file(CHMOD ${folder}/${tool} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+endforeach()
+set(CMAKE_C_COMPILER ${folder}/cc)
+set(CMAKE_AR ${folder}/ar CACHE FILEPATH "")
+set(CMAKE_RANLIB ${folder}/ranlib CACHE FILEPATH "")
+set(CMAKE_STRIP ${folder}/strip CACHE FILEPATH "")
+foreach(kind SHARED MODULE EXE)
+	set(CMAKE_${kind}_LINKER_FLAGS_INIT -s)
+endforeach()
+if(NOT TILE_MACHINE STREQUAL CMAKE_HOST_SYSTEM_PROCESSOR)
+	set(CMAKE_SYSTEM_NAME Linux)
+	set(CMAKE_SYSTEM_PROCESSOR ${TILE_MACHINE})
+endif()

@@ -1,0 +1,20 @@
+# static_llvm.cmake - links the archives of LLVM, of libstdc++ and of what LLVM packs with into tile_compiler.  A linker that is not the system's own
+# (cmake/zig.cmake) makes programs for an older glibc than that which the archives were compiled with: old_glibc.c has what they take from it.
+find_package(Threads REQUIRED)
+execute_process(COMMAND ${LLVM_TOOLS_BINARY_DIR}/llvm-config --link-static --libfiles core passes nvptx x86 target analysis irreader bitwriter
+	OUTPUT_VARIABLE archives OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+separate_arguments(archives)
+foreach(name stdc++ z zstd)
+	execute_process(COMMAND cc -print-file-name=lib${name}.a OUTPUT_VARIABLE archive OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+	if(NOT IS_ABSOLUTE "${archive}")
+		message(FATAL_ERROR "TILE_LLVM_STATIC needs lib${name}.a (Debian: g++, zlib1g-dev, libzstd-dev)")
+	endif()
+	list(APPEND archives ${archive})
+endforeach()
+target_link_libraries(tile_compiler PRIVATE ${archives} m Threads::Threads ${CMAKE_DL_LIBS} -Wl,--gc-sections)
+if(TILE_GLIBC)
+	target_sources(tile_compiler PRIVATE old_glibc.c)
+	target_link_libraries(tile_compiler PRIVATE unwind)
+else()
+	target_link_libraries(tile_compiler PRIVATE -static-libgcc gcc_eh)
+endif()
