@@ -33,8 +33,8 @@ int64_t kernel_smem(const Op *kernel);
 
 /* ---- pack.c ---- */
 
-/* Packs as runtime/MODULE.md says; false: it gets no smaller. */
-bool pack_blob(Arena *a, const void *data, size_t n, Buffer *out);
+/* Packs as runtime/MODULE.md says; false: it gets no smaller.  columns: bytes that are 16 apart are alike, as in cubins. */
+bool pack_blob(Arena *a, const void *data, size_t n, bool columns, Buffer *out);
 
 /* ---- strip.c ---- */
 

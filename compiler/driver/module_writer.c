@@ -161,7 +161,7 @@ typedef struct Blob { const char *kind, *data; size_t len, unpacked; } Blob;
 static Blob blob_of(Arena *a, const char *kind, const char *data, size_t len)
 {
 	Buffer packed = { .arena = a };
-	bool smaller = pack_blob(a, data, len, &packed);
+	bool smaller = pack_blob(a, data, len, !strncmp(kind, "cubin", 5), &packed);
 	return (Blob){ kind, smaller ? packed.data : data, smaller ? packed.len : len, len };
 }
 
@@ -174,7 +174,7 @@ static void put_checksum(Buffer *out)
 
 static void put_container(Buffer *out, const Buffer *meta, const Blob *blob, unsigned nblobs)
 {
-	buffer_bytes(out, "TILEMOD3", 8);
+	buffer_bytes(out, "TILEMOD4", 8);
 	put_number(out, meta->len, 4);
 	put_number(out, nblobs, 4);
 	put_number(out, 0, 8);

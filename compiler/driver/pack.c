@@ -1,124 +1,244 @@
-/* pack.c - blobs of modules as runtime/MODULE.md packs them: greedy with one step of foresight, over chains of positions with equal hashes. */
+/* pack.c - blobs of modules as runtime/MODULE.md packs them: of each few thousand bytes the copies and new bytes that take the fewest bits, by the model as it is then. */
 #include "compiler/driver/emit.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "runtime/src/unpack.h"
+#include "runtime/src/packing.h"
 
-enum { HASH_BITS = 16, NONE = -1, CANDIDATES = 48, ENOUGH = 256 /* bytes of a copy: no better one is looked for */ };
+enum { HASH_BITS = 16, HASHED = 3 /* bytes */, NONE = -1, CANDIDATES = 24, ENOUGH = 160 /* bytes of a copy: nothing else is weighed */, STEP = 8192, CHANCES = 1 << 8 };
+enum { NEW_BYTE = PACK_DISTANCES + 1 }; /* in the place of a copy's age */
+
+/* The way to a position: its last step, and what the model has behind it. */
+typedef struct Node {
+	float bits;
+	uint32_t length;
+	unsigned age, kind;
+	size_t distance, distances[PACK_DISTANCES];
+} Node;
 
 typedef struct Packer {
 	const uint8_t *in;
-	size_t n, distance; /* of the copy before */
+	size_t n, hashed;      /* bytes; those whose hash is known */
 	int32_t *head, *before;
-	Buffer *out;
+	PackModel model;
+	PackCoder coder, asks;
+	float bits, of_chance[CHANCES], length[2][ENOUGH + 1];
+	Node nodes[STEP + 1];
 } Packer;
 
-typedef struct Copy { size_t length, distance; } Copy;
+static uint32_t hash(const uint8_t *p) { return ((uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2]) * 2654435761u >> (32 - HASH_BITS); }
 
-static uint32_t hash(const uint8_t *p)
-{
-	uint32_t word;
-	memcpy(&word, p, sizeof word);
-	return word * 2654435761u >> (32 - HASH_BITS);
-}
-
-static size_t equal(const Packer *p, size_t a, size_t b)
+static size_t equal(const Packer *p, size_t a, size_t b, size_t most)
 {
 	size_t n = 0;
-	while (b + n < p->n && p->in[a + n] == p->in[b + n])
+	while (n < most && p->in[a + n] == p->in[b + n])
 		n++;
 	return n;
 }
 
+/* All positions up to `at` can be found. */
 static void remember(Packer *p, size_t at)
 {
-	if (at + PACK_LEAST > p->n)
-		return;
-	int32_t *head = &p->head[hash(p->in + at)];
-	p->before[at] = *head;
-	*head = (int32_t)at;
-}
-
-static size_t number_bytes(size_t v) { return v < 1 << 7 ? 1 : v < 1 << 14 ? 2 : v < 1 << 21 ? 3 : 4; }
-
-/* Bytes that it saves. */
-static size_t gain(const Packer *p, Copy c)
-{
-	size_t cost = 1 + number_bytes(c.distance == p->distance ? 0 : c.distance);
-	return c.length > cost && c.length >= PACK_LEAST ? c.length - cost : 0;
-}
-
-static Copy find(const Packer *p, size_t at)
-{
-	Copy best = { 0, 0 };
-	if (at + PACK_LEAST > p->n)
-		return best;
-	if (p->distance && p->distance <= at)
-		best = (Copy){ equal(p, at - p->distance, at), p->distance };
-	int32_t from = p->head[hash(p->in + at)];
-	for (int i = 0; from != NONE && i < CANDIDATES && best.length < ENOUGH; i++, from = p->before[from]) {
-		Copy c = { equal(p, (size_t)from, at), at - (size_t)from };
-		if (gain(p, c) > gain(p, best))
-			best = c;
+	for (; p->hashed <= at && p->hashed + HASHED <= p->n; p->hashed++) {
+		int32_t *head = &p->head[hash(p->in + p->hashed)];
+		p->before[p->hashed] = *head;
+		*head = (int32_t)p->hashed;
 	}
-	return best;
 }
 
-static void put_byte(Packer *p, size_t v) { buffer_bytes(p->out, &(uint8_t){ (uint8_t)v }, 1); }
+/* ---- What a step takes -------------------------------------------------------------------------------------------- */
 
-static void put_number(Packer *p, size_t v)
+static float asked(Packer *p)
 {
-	for (; v >= 0x80; v >>= 7)
-		put_byte(p, (v & 0x7f) | 0x80);
-	put_byte(p, v);
+	const float bits = p->bits;
+	p->bits = 0;
+	return bits;
 }
 
-static size_t nibble(size_t v) { return v < PACK_LONG ? v : PACK_LONG; }
-
-/* The literals from `begin` to `at`, then a copy; one of length 0 is the end. */
-static void put(Packer *p, size_t begin, size_t at, Copy c)
+static float of_kind(Packer *p, size_t at, bool copy)
 {
-	size_t literals = at - begin, more = c.length ? c.length - PACK_LEAST : 0;
-	put_byte(p, nibble(literals) << 4 | nibble(more));
-	if (literals >= PACK_LONG)
-		put_number(p, literals - PACK_LONG);
-	buffer_bytes(p->out, p->in + begin, literals);
-	if (!c.length)
-		return;
-	if (more >= PACK_LONG)
-		put_number(p, more - PACK_LONG);
-	put_number(p, c.distance == p->distance ? 0 : c.distance);
-	p->distance = c.distance;
+	pack_is_copy(&p->asks, &p->model, at, copy);
+	return asked(p);
+}
+
+static float of_age(Packer *p, unsigned age)
+{
+	pack_age(&p->asks, &p->model, age);
+	return asked(p);
+}
+
+static float of_distance(Packer *p, size_t length, size_t distance)
+{
+	pack_number(&p->asks, pack_distance_of(&p->model, length), (uint32_t)(distance - 1));
+	return asked(p);
+}
+
+static float of_literal(Packer *p, size_t at)
+{
+	const unsigned kind = p->model.kind;
+	pack_literal(&p->asks, &p->model, p->in, at, p->in[at]);
+	p->model.kind = kind;
+	return asked(p);
+}
+
+static void learn_lengths(Packer *p)
+{
+	for (uint32_t known = 0; known < 2; known++) {
+		for (uint32_t n = 0; n <= ENOUGH; n++) {
+			pack_number(&p->asks, &p->model.length[known], n);
+			p->length[known][n] = asked(p);
+		}
+	}
+}
+
+static float of_length(const Packer *p, bool known, size_t length)
+{
+	const size_t n = length - (known ? 1 : PACK_LEAST);
+	return p->length[known][n < ENOUGH ? n : ENOUGH];
+}
+
+/* ---- The best way through a step's bytes ------------------------------------------------------------------------------- */
+
+static void reach(Packer *p, size_t i, size_t length, unsigned age, size_t distance, float bits)
+{
+	Node *to = &p->nodes[i + length];
+	if (bits < to->bits) {
+		to->bits = bits;
+		to->length = (uint32_t)length;
+		to->age = age;
+		to->distance = distance;
+	}
+}
+
+/* The model as it is at node i. */
+static void arrive(Packer *p, size_t i)
+{
+	Node *node = &p->nodes[i];
+	if (i > 0) {
+		const Node *from = node - node->length;
+		memcpy(p->model.distances, from->distances, sizeof from->distances);
+		p->model.kind = from->kind;
+		if (node->age == NEW_BYTE)
+			p->model.kind = p->model.kind << 1 & (PACK_KINDS - 1);
+		else
+			pack_remember(&p->model, node->age, node->distance);
+	}
+	memcpy(node->distances, p->model.distances, sizeof node->distances);
+	node->kind = p->model.kind;
+}
+
+/* Copies of `most` bytes at most from distances that are known, or others: the longest's length. */
+static size_t weigh_known(Packer *p, size_t at, size_t i, size_t most, float bits)
+{
+	size_t longest = 0;
+	for (unsigned age = 0; age < PACK_DISTANCES; age++) {
+		const size_t distance = p->model.distances[age], n = distance <= at ? equal(p, at - distance, at, most) : 0;
+		const float with_age = bits + of_age(p, age);
+		for (size_t length = n < ENOUGH ? 1 : n; length <= n; length++)
+			reach(p, i, length, age, distance, with_age + of_length(p, true, length));
+		longest = n > longest ? n : longest;
+	}
+	return longest;
+}
+
+static size_t weigh_found(Packer *p, size_t at, size_t i, size_t most, float bits)
+{
+	size_t longest = PACK_LEAST;
+	if (most < HASHED)
+		return 0;
+	const float with_age = bits + of_age(p, PACK_DISTANCES);
+	int32_t from = p->head[hash(p->in + at)];
+	for (int c = 0; from != NONE && c < CANDIDATES && longest < ENOUGH && longest < most; c++, from = p->before[from]) {
+		if (p->in[(size_t)from + longest] != p->in[at + longest])
+			continue;
+		const size_t n = equal(p, (size_t)from, at, most), distance = at - (size_t)from;
+		for (size_t length = n < ENOUGH ? longest + 1 : n; length <= n; length++)
+			reach(p, i, length, PACK_DISTANCES, distance, with_age + of_length(p, false, length) + of_distance(p, length, distance));
+		longest = n > longest ? n : longest;
+	}
+	return longest;
+}
+
+/* Of `count` bytes from `begin` on; the nodes then have each the step that leads to it. */
+static void weigh(Packer *p, size_t begin, size_t count)
+{
+	p->nodes[0].bits = 0;
+	for (size_t i = 1; i <= count; i++)
+		p->nodes[i].bits = INFINITY;
+	for (size_t i = 0, next; i < count; i = next) {
+		const size_t at = begin + i, most = count - i;
+		arrive(p, i);
+		next = i + 1;
+		reach(p, i, 1, NEW_BYTE, 0, p->nodes[i].bits + of_kind(p, at, false) + of_literal(p, at));
+		const float bits = p->nodes[i].bits + of_kind(p, at, true);
+		const size_t known = weigh_known(p, at, i, most, bits), found = weigh_found(p, at, i, most, bits), longest = known > found ? known : found;
+		if (longest >= ENOUGH)
+			next = i + longest;
+		remember(p, begin + next - 1);
+	}
+}
+
+/* The steps to the last of the nodes, turned round: node i has the length of the step from it. */
+static void turn(Packer *p, size_t count)
+{
+	Node step = p->nodes[count];
+	for (size_t i = count; i > 0;) {
+		i -= step.length;
+		const Node before = p->nodes[i];
+		p->nodes[i].length = step.length;
+		p->nodes[i].age = step.age;
+		p->nodes[i].distance = step.distance;
+		step = before;
+	}
+}
+
+static void write(Packer *p, size_t begin, size_t count)
+{
+	for (size_t i = 0; i < count; i += p->nodes[i].length) {
+		const Node *step = &p->nodes[i];
+		const bool copy = step->age != NEW_BYTE;
+		pack_is_copy(&p->coder, &p->model, begin + i, copy);
+		if (copy)
+			pack_copy(&p->coder, &p->model, step->age, step->length, step->distance);
+		else
+			pack_literal(&p->coder, &p->model, p->in, begin + i, p->in[begin + i]);
+	}
 }
 
 static void pack_all(Packer *p)
 {
-	size_t begin = 0, at = 0;
-	while (at < p->n) {
-		Copy c = find(p, at);
-		remember(p, at);
-		if (gain(p, c) == 0 || (c.length < ENOUGH && gain(p, find(p, at + 1)) > gain(p, c) + 1)) {
-			at++;
-			continue;
-		}
-		put(p, begin, at, c);
-		for (size_t i = 1; i < c.length; i++)
-			remember(p, at + i);
-		at = begin = at + c.length;
+	for (size_t begin = 0; begin < p->n; begin += STEP) {
+		const size_t count = p->n - begin < STEP ? p->n - begin : STEP, kept[PACK_DISTANCES] = { p->model.distances[0], p->model.distances[1], p->model.distances[2], p->model.distances[3] };
+		const unsigned kind = p->model.kind;
+		learn_lengths(p);
+		weigh(p, begin, count);
+		turn(p, count);
+		memcpy(p->model.distances, kept, sizeof kept);
+		p->model.kind = kind;
+		write(p, begin, count);
 	}
-	if (begin < p->n)
-		put(p, begin, p->n, (Copy){ 0, 0 });
+	for (int i = 0; i < 5; i++)
+		pack_shift(&p->coder);
 }
 
-bool pack_blob(Arena *a, const void *data, size_t n, Buffer *out)
+static void put_byte(void *to, uint8_t byte) { buffer_bytes(to, &byte, 1); }
+
+bool pack_blob(Arena *a, const void *data, size_t n, bool columns, Buffer *out)
 {
 	if (n > INT32_MAX)
 		return false;
-	Packer p = { .in = data, .n = n, .out = out, .head = ARENA_ARRAY(a, int32_t, 1 << HASH_BITS), .before = ARENA_ARRAY(a, int32_t, n + 1) };
+	Packer *p = ARENA_ARRAY(a, Packer, 1);
+	*p = (Packer){ .in = data, .n = n, .head = ARENA_ARRAY(a, int32_t, 1 << HASH_BITS), .before = ARENA_ARRAY(a, int32_t, n + 1) };
+	p->coder = (PackCoder){ .range = UINT32_MAX, .put = put_byte, .to = out, .writes = true };
+	p->asks = (PackCoder){ .of_chance = p->of_chance, .bits = &p->bits };
 	for (int i = 0; i < 1 << HASH_BITS; i++)
-		p.head[i] = NONE;
-	pack_all(&p);
+		p->head[i] = NONE;
+	for (int i = 0; i < CHANCES; i++)
+		p->of_chance[i] = -log2f(((float)i + 0.5f) / CHANCES);
+	pack_model_init(&p->model, columns);
+	put_byte(out, columns);
+	pack_all(p);
 	return out->len < n;
 }

@@ -75,9 +75,9 @@ static tilert_status parse_blobs(Image *im, size_t size, uint64_t low)
 static tilert_status check_file(const Image *im, size_t size)
 {
 	if (size < HEADER_BYTES || memcmp(im->bytes, "TILEMOD", 7))
-		return rt_fail(TILERT_EFORMAT, "not a tile module: it does not begin with TILEMOD3");
-	if (im->bytes[7] != '3')
-		return rt_fail(TILERT_EFORMAT, "module: it begins with %.8s, this runtime reads TILEMOD3: compile it again", (const char *)im->bytes);
+		return rt_fail(TILERT_EFORMAT, "not a tile module: it does not begin with TILEMOD4");
+	if (im->bytes[7] != '4')
+		return rt_fail(TILERT_EFORMAT, "module: it begins with %.8s, this runtime reads TILEMOD4: compile it again", (const char *)im->bytes);
 	uint64_t written = read_little_endian(im->bytes + MODULE_CHECKSUM_AT, 8), is = module_checksum(im->bytes, size);
 	if (written != is)
 		return rt_fail(TILERT_EFORMAT, "module: the file is damaged: its checksum is %016llx, its contents have %016llx",

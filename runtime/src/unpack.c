@@ -1,76 +1,38 @@
 /* unpack.c - what is copied from the bytes before, and what is new. */
 #include "runtime/src/unpack.h"
 
-#include <string.h>
+#include <stdlib.h>
 
-typedef struct Unpacker {
-	const uint8_t *in, *in_end;
-	uint8_t *begin, *out, *end;
-	size_t distance; /* of the copy before */
-} Unpacker;
+#include "runtime/src/packing.h"
 
-/* 7 bits a byte, the lowest first; the last has no bit 7. */
-static bool number(Unpacker *u, size_t *v)
+static bool unpack(PackCoder *c, PackModel *m, uint8_t *out, size_t bytes)
 {
-	*v = 0;
-	for (unsigned shift = 0; shift < 63 && u->in < u->in_end; shift += 7) {
-		*v |= (size_t)(*u->in & 0x7f) << shift;
-		if (!(*u->in++ & 0x80))
-			return true;
+	for (size_t at = 0; at < bytes && !c->damaged;) {
+		if (!pack_is_copy(c, m, at, 0)) {
+			out[at] = (uint8_t)pack_literal(c, m, out, at, 0);
+			at++;
+			continue;
+		}
+		const size_t n = pack_copy(c, m, 0, 1, 1), from = m->distances[0];
+		if (from > at || n > bytes - at)
+			return false;
+		for (const size_t end = at + n; at < end; at++)
+			out[at] = out[at - from];
 	}
-	return false;
-}
-
-static bool length(Unpacker *u, unsigned nibble, size_t *v)
-{
-	size_t more = 0;
-
-	if (nibble == PACK_LONG && !number(u, &more))
-		return false;
-	*v = nibble + more;
-	return true;
-}
-
-static bool literals(Unpacker *u, size_t n)
-{
-	if (n > (size_t)(u->in_end - u->in) || n > (size_t)(u->end - u->out))
-		return false;
-	memcpy(u->out, u->in, n);
-	u->in += n;
-	u->out += n;
-	return true;
-}
-
-static bool copy(Unpacker *u, size_t n)
-{
-	size_t distance;
-
-	if (!number(u, &distance))
-		return false;
-	if (distance)
-		u->distance = distance;
-	if (u->distance == 0 || u->distance > (size_t)(u->out - u->begin) || n > (size_t)(u->end - u->out))
-		return false;
-	for (const uint8_t *from = u->out - u->distance; n > u->distance; n -= u->distance, u->out += u->distance)
-		memcpy(u->out, from, u->distance);
-	memcpy(u->out, u->out - u->distance, n);
-	u->out += n;
-	return true;
+	return !c->damaged && c->in == c->in_end;
 }
 
 bool rt_unpack(const uint8_t *packed, size_t packed_bytes, uint8_t *out, size_t bytes)
 {
-	Unpacker u = { .in = packed, .in_end = packed + packed_bytes, .begin = out, .out = out, .end = out + bytes };
+	PackCoder c = { .range = UINT32_MAX, .in = packed, .in_end = packed + packed_bytes };
+	PackModel *m = malloc(sizeof *m);
 
-	while (u.out < u.end) {
-		if (u.in == u.in_end)
-			return false;
-		unsigned head = *u.in++;
-		size_t n;
-		if (!length(&u, head >> 4, &n) || !literals(&u, n))
-			return false;
-		if (u.out < u.end && (!length(&u, head & 15, &n) || !copy(&u, n + PACK_LEAST)))
-			return false;
-	}
-	return u.in == u.in_end;
+	if (!m)
+		return false;
+	pack_model_init(m, pack_byte(&c) != 0);
+	for (int i = 0; i < 4; i++)
+		c.code = c.code << 8 | pack_byte(&c);
+	const bool good = unpack(&c, m, out, bytes);
+	free(m);
+	return good;
 }

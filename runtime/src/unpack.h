@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PACK_LEAST = 4 /* bytes that a copy has at least */, PACK_LONG = 15 /* in a nibble: the rest follows */ };
-
 /* False: the packed bytes are damaged, or are not `bytes` when unpacked. */
 bool rt_unpack(const uint8_t *packed, size_t packed_bytes, uint8_t *out, size_t bytes);
 

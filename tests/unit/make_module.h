@@ -37,7 +37,7 @@ static inline uint8_t *make_module(const char *meta, const ModuleBlob *blobs, si
 	for (size_t i = 0; i < n_blobs; i++)
 		end = (end + 15) / 16 * 16 + blobs[i].bytes;
 	uint8_t *p = calloc(1, end);
-	memcpy(p, "TILEMOD3", 8);
+	memcpy(p, "TILEMOD4", 8);
 	put_little_endian(p + 8, meta_bytes, 4);
 	put_little_endian(p + 12, n_blobs, 4);
 	memcpy(p + head + MODULE_ENTRY_BYTES * n_blobs, meta, meta_bytes);

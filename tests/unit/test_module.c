@@ -12,8 +12,9 @@
 #include "tests/unit/make_module.h"
 #include "tilert/tilert.h"
 
-/* The second is packed: "\x7f" "EL", 7 bytes from 3 before, "F", its NUL, 4 from the same distance. */
-static const ModuleBlob blobs[] = { { "ptx", ".version 8.0", 13, 0 }, { "cubin:sm_90a", "\x33\x7f" "EL\x03\x20" "F\0\0", 9, 16 } };
+/* The second is packed: "\x7f" "EL" twelve times, its byte 30 a 0. */
+#define PACKED "\x01\x3f\x93\x08\x9a\x52\x39\xe9\x25\x97\x1e\xfe\xa3"
+static const ModuleBlob blobs[] = { { "ptx", ".version 8.0", 13, 0 }, { "cubin:sm_90a", PACKED, 13, 36 } };
 
 static uint8_t *example(size_t *size)
 {
@@ -61,7 +62,7 @@ static void test_everything_is_read(void **state)
 	assert_string_equal(k->tensors[3].shape, "[cdiv(T, 64)][H]");
 	assert_int_equal(im.kernels[1].grid_rank, 1);
 	check_blob(&im, "ptx", ".version 8.0", 13);
-	check_blob(&im, "cubin:sm_90a", "\x7f" "EL\x7f" "EL\x7f" "EL\x7f" "F\0\x7f" "F\0\x7f", 16);
+	check_blob(&im, "cubin:sm_90a", "\x7f" "EL\x7f" "EL\x7f" "EL\x7f" "EL\x7f" "EL\x7f" "EL\x7f" "EL\x7f" "EL\x7f" "EL\x7f" "EL\0EL\x7f" "EL", 36);
 	assert_null(rt_image_blob(&im, "elf:x86_64"));
 	rt_image_free(&im);
 }
@@ -295,9 +296,9 @@ static void test_bad_containers(void **state)
 
 	(void)state;
 	assert_int_equal(rt_image_parse("PK", 2, &im), TILERT_EFORMAT);
-	assert_non_null(strstr(tilert_last_error(), "TILEMOD3"));
+	assert_non_null(strstr(tilert_last_error(), "TILEMOD4"));
 	assert_int_equal(rt_image_parse("TILEMOD2 of last year, longer", 30, &im), TILERT_EFORMAT);
-	assert_non_null(strstr(tilert_last_error(), "it begins with TILEMOD2, this runtime reads TILEMOD3"));
+	assert_non_null(strstr(tilert_last_error(), "it begins with TILEMOD2, this runtime reads TILEMOD4"));
 	uint8_t *p = make_module(example_meta, twice, 2, &size);
 	assert_int_equal(rt_image_parse(p, size, &im), TILERT_EFORMAT);
 	free(p);
@@ -308,15 +309,13 @@ static void test_bad_containers(void **state)
 static void test_bad_packing(void **state)
 {
 	static const ModuleBlob rows[] = {
-		{ "x", "\x30" "ab", 3, 8 },             /* new bytes that are missing */
-		{ "x", "\x20" "ab", 3, 8 },             /* no distance */
-		{ "x", "\x20" "ab\x03", 4, 8 },         /* from before the beginning */
-		{ "x", "\x20" "ab\0", 4, 8 },           /* no distance before */
-		{ "x", "\x23" "ab\x01", 4, 8 },         /* more than there is room for */
-		{ "x", "\x2f" "ab\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x01", 13, 20 }, /* as many as there are numbers */
-		{ "x", "\x21" "ab\x01", 4, 8 },         /* ends early */
-		{ "x", "\x22" "ab\x01" "c", 5, 8 },     /* bytes left over */
-		{ "x", "\xf0\x80", 2, 8 },             /* a number that does not end */
+		{ "x", PACKED, 12, 36 },                /* without its last byte */
+		{ "x", PACKED "\0", 14, 36 },          /* with another */
+		{ "x", PACKED, 13, 35 }, { "x", PACKED, 13, 37 },
+		{ "x", "\x01\x3f\x93", 3, 36 },         /* less than the coder's first code */
+		{ "x", "\0\x30\x9b\x37\x72\x9c\x60\x67\x87", 9, 10 }, /* "ab", 8 bytes from 3 before */
+		{ "x", "\0\xc3\x01\x8b\xfa\0", 6, 8 }, /* a copy first */
+		{ "x", "\0\x30\x9b\x37\x90\x4f\x57\x31\x87", 9, 10 }, /* "ab", 9 bytes where there is room for 8 */
 	};
 
 	(void)state;
