@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "dsl/support/diag.h"
-#include "runtime/tools/usage.h"
+#include "runtime/tools/option.h"
 
 typedef struct EmitInfo { const char *name, *suffix; TargetSet targets; bool listing; } EmitInfo;
 /* By EmitKind.  A listing goes to standard output unless -o says otherwise. */
@@ -27,79 +27,59 @@ typedef enum OptionId {
 	OPT_EXPLAIN, OPT_LIST_OPS, OPT_PASSES, OPT_PRINT_AFTER, OPT_TIME_PASSES, OPT_MAN, OPT_COMPLETION, OPT_VERSION, OPT_HELP
 } OptionId;
 
-typedef enum ArgStyle {
-	ARG_NONE,   /* -v */
-	ARG_JOINED, /* --emit=KIND */
-	ARG_EITHER, /* -o FILE, -oFILE */
-	ARG_NEXT    /* --explain SLUG, -MF FILE */
-} ArgStyle;
-
-typedef struct OptionRow { OptionId id; const char *text; ArgStyle style; const char *arg, *help; } OptionRow;
-static const OptionRow rows[] = {
-	{ OPT_OUTPUT, "-o", ARG_EITHER, "FILE", "output; - is standard output.  Default: the input's name in this folder;\n"
+static const Option rows[] = {
+	{ OPT_OUTPUT, "-o", "FILE", "output; - is standard output.  Default: the input's name in this folder;\n"
 		"ast, tir and llvm go to standard output" },
-	{ OPT_EMIT, "--emit=", ARG_JOINED, "KIND", "ast | tir | llvm | ptx | cubin | obj | module | header   (default module)" },
-	{ OPT_TARGET, "--target=", ARG_JOINED, "TARGET", 
+	{ OPT_EMIT, "--emit=", "KIND", "ast | tir | llvm | ptx | cubin | obj | module | header   (default module)" },
+	{ OPT_TARGET, "--target=", "TARGET", 
 #define MACHINE(id, name) name " | "
 #include "compiler/machine/machines.def"
 #undef MACHINE
 		"cpu | all   (default: all for module, cpu for obj, else the first)" },
-	{ OPT_DEFINE, "-D", ARG_EITHER, "NAME=VALUE", "value of a param (without =VALUE: 1)" },
-	{ OPT_INCLUDE, "-I", ARG_EITHER, "DIR", "where import looks after the file's own folder" },
-	{ OPT_LEVEL, "-O", ARG_JOINED, "0..3", "optimisation (default -O3)" },
-	{ OPT_DEBUG, "-g", ARG_NONE, NULL, "code for the CPU device that gdb steps line by line: not optimised;\nasserts also on the GPU, where products may then be serialised" },
-	{ OPT_STRIP, "--strip", ARG_NONE, NULL, "a module without the source lines that profilers and debuggers show" },
-	{ OPT_MD, "-MD", ARG_NONE, NULL, "write a dependency file for make or ninja" },
-	{ OPT_MF, "-MF", ARG_NEXT, "FILE", "its name (default: the output's with .d)" },
-	{ OPT_PTXAS, "--ptxas=", ARG_JOINED, "PATH", "the assembler (default: $TILE_PTXAS, PATH, /usr/local/cuda/bin)" },
-	{ OPT_NO_SPILL, "-Wno-spill", ARG_NONE, NULL, "registers spilled to memory are not an error" },
-	{ OPT_NO_SERIALIZED, "-Wno-wgmma-serialized", ARG_NONE, NULL, "neither are wgmma groups that ptxas serialises" },
-	{ OPT_FORMAT, "--diag-format=", ARG_JOINED, "FORMAT", "text | line: one line per message | json: an object per line" },
-	{ OPT_COLOR, "--color=", ARG_JOINED, "WHEN", "auto | always | never" },
-	{ OPT_VERBOSE, "-v", ARG_NONE, NULL, "registers of each kernel and role, shared memory, spills, what stands\nbefore waits for products; what is run" },
-	{ OPT_EXPLAIN, "--explain", ARG_NEXT, "SLUG", "what a message's [slug] means and how to fix it" },
-	{ OPT_LIST_OPS, "--list-ops", ARG_NONE, NULL, "the operations of TIR" },
-	{ OPT_PASSES, "--passes=", ARG_JOINED, "LIST", "run only these passes: none, or a comma-separated list" },
-	{ OPT_PRINT_AFTER, "--print-after=", ARG_JOINED, "PASS", "print TIR to standard error after a pass" },
-	{ OPT_TIME_PASSES, "--time-passes", ARG_NONE, NULL, "print how long each step took" },
-	{ OPT_MAN, "--man", ARG_NONE, NULL, "this text as a manual page: man -l <(tilec --man)" },
-	{ OPT_COMPLETION, "--completion=", ARG_JOINED, "SHELL", "bash | zsh | fish: what the shell reads to complete options" },
-	{ OPT_VERSION, "--version", ARG_NONE, NULL, "the version" },
-	{ OPT_HELP, "--help", ARG_NONE, NULL, "this text" },
+	{ OPT_DEFINE, "-D", "NAME=VALUE", "value of a param (without =VALUE: 1)" },
+	{ OPT_INCLUDE, "-I", "DIR", "where import looks after the file's own folder" },
+	{ OPT_LEVEL, "-O", "0..3", "optimisation (default -O3)" },
+	{ OPT_DEBUG, "-g", NULL, "code for the CPU device that gdb steps line by line: not optimised;\nasserts also on the GPU, where products may then be serialised" },
+	{ OPT_STRIP, "--strip", NULL, "a module without the source lines that profilers and debuggers show" },
+	{ OPT_MD, "-MD", NULL, "write a dependency file for make or ninja" },
+	{ OPT_MF, "-MF", "FILE", "its name (default: the output's with .d)" },
+	{ OPT_PTXAS, "--ptxas=", "PATH", "the assembler (default: $TILE_PTXAS, PATH, /usr/local/cuda/bin)" },
+	{ OPT_NO_SPILL, "-Wno-spill", NULL, "registers spilled to memory are not an error" },
+	{ OPT_NO_SERIALIZED, "-Wno-wgmma-serialized", NULL, "neither are wgmma groups that ptxas serialises" },
+	{ OPT_FORMAT, "--diag-format=", "FORMAT", "text | line: one line per message | json: an object per line" },
+	{ OPT_COLOR, "--color=", "WHEN", "auto | always | never" },
+	{ OPT_VERBOSE, "-v", NULL, "registers of each kernel and role, shared memory, spills, what stands\nbefore waits for products; what is run" },
+	{ OPT_EXPLAIN, "--explain", "SLUG", "what a message's [slug] means and how to fix it" },
+	{ OPT_LIST_OPS, "--list-ops", NULL, "the operations of TIR" },
+	{ OPT_PASSES, "--passes=", "LIST", "run only these passes: none, or a comma-separated list" },
+	{ OPT_PRINT_AFTER, "--print-after=", "PASS", "print TIR to standard error after a pass" },
+	{ OPT_TIME_PASSES, "--time-passes", NULL, "print how long each step took" },
+	{ OPT_MAN, "--man", NULL, "this text as a manual page: man -l <(tilec --man)" },
+	{ OPT_COMPLETION, "--completion=", "SHELL", "bash | zsh | fish: what the shell reads to complete options" },
+	{ OPT_VERSION, "--version", NULL, "the version" },
+	{ OPT_HELP, "--help", NULL, "this text" },
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
-/* What the table says, as what prints it wants it. */
-static Usage usage(UsageOption options[ROWS])
-{
-	for (unsigned i = 0; i < ROWS; i++)
-		options[i] = (UsageOption){ rows[i].text, rows[i].arg, rows[i].help };
-	return (Usage){ .program = "tilec", .summary = "compiles GPU kernels written in .tile", .files = "tile tir", .options = options, .n = ROWS,
-		.synopsis = "[options] FILE.tile        (FILE may be - for standard input, or a .tir file)",
-		.text = "  tilec add.tile                        compile for the GPU and the CPU device: add.tmod\n"
-			"  tilec --emit=ptx -D C=128 -o - x.tile print PTX\n",
-		.exits = "0 ok, 1 errors in the source, 2 wrong usage, 3 internal or input/output error" };
-}
+static const Usage usage = { .program = "tilec", .summary = "compiles GPU kernels written in .tile", .files = "tile tir", .options = rows, .n = ROWS,
+	.synopsis = "[options] FILE.tile        (FILE may be - for standard input, or a .tir file)",
+	.text = "  tilec add.tile                        compile for the GPU and the CPU device: add.tmod\n"
+		"  tilec --emit=ptx -D C=128 -o - x.tile print PTX\n",
+	.exits = "0 ok, 1 errors in the source, 2 wrong usage, 3 internal or input/output error" };
 
 void options_help(FILE *out)
 {
-	UsageOption options[ROWS];
-	Usage u = usage(options);
-	usage_help(&u, out);
+	usage_help(&usage, out);
 }
 
 void options_man(const char *version, FILE *out)
 {
-	UsageOption options[ROWS];
-	Usage u = usage(options);
-	usage_man(&u, version, out);
+	usage_man(&usage, version, out);
 }
 
 bool options_completion(const char *shell, FILE *out)
 {
-	UsageOption options[ROWS];
-	Usage u = usage(options);
-	return usage_completion(&u, shell, out);
+	return usage_completion(&usage, shell, out);
 }
 
 /* One of `n` words, or -1. */
@@ -120,56 +100,23 @@ static bool choose_target(Options *o, const char *name)
 	return o->targets != TARGETS_DEFAULT;
 }
 
-/* The row that argv[*i] is, with its argument; NULL when there is none or its argument is missing. */
-static const OptionRow *match(int argc, char **argv, int *i, const char **arg, bool *missing)
-{
-	const char *s = argv[*i];
-	for (unsigned k = 0; k < ROWS; k++) {
-		const OptionRow *r = &rows[k];
-		size_t n = strlen(r->text);
-		if (strncmp(s, r->text, n) != 0)
-			continue;
-		*arg = s + n;
-		if (r->style == ARG_JOINED)
-			return r;
-		bool exact = s[n] == '\0';
-		if (r->style == ARG_NONE && exact)
-			return r;
-		if (r->style == ARG_EITHER && !exact)
-			return r;
-		if (r->style == ARG_NEXT && s[n] == '=') {
-			(*arg)++;
-			return r;
-		}
-		if (r->style != ARG_NONE && exact) {
-			if (*i + 1 >= argc) {
-				*missing = true;
-				return NULL;
-			}
-			*arg = argv[++*i];
-			return r;
-		}
-	}
-	return NULL;
-}
-
 static const char *unknown_option(Arena *a, const char *s)
 {
 	const char *names[ROWS];
 	for (unsigned i = 0; i < ROWS; i++)
-		names[i] = rows[i].text;
+		names[i] = rows[i].name;
 	size_t n = strcspn(s, "=");
 	const char *near = nearest_name(arena_strndup(a, s, s[n] ? n + 1 : n), names, ROWS);
 	return near ? arena_printf(a, "unknown option '%s'; did you mean '%s'?", s, near)
 		: arena_printf(a, "unknown option '%s'; see tilec --help", s);
 }
 
-static bool apply(Arena *a, Options *o, const OptionRow *r, const char *arg, const char **error)
+static bool apply(Arena *a, Options *o, const Option *r, const char *arg, const char **error)
 {
 	static const char *const colors[] = { "auto", "always", "never" };
 	static const char *const formats[] = { "text", "line", "json" };
 	int k = 0;
-	switch (r->id) {
+	switch ((OptionId)r->id) {
 	case OPT_OUTPUT: o->output = arg; break;
 	case OPT_EMIT:
 		while (k < EMIT_KINDS && strcmp(arg, emits[k].name) != 0)
@@ -206,7 +153,7 @@ static bool apply(Arena *a, Options *o, const OptionRow *r, const char *arg, con
 	case OPT_HELP: o->action = ACTION_HELP; break;
 	}
 	if (k < 0)
-		*error = arena_printf(a, "'%s' is no value of %s; it takes %s: %s", arg, r->text, r->arg, r->help);
+		*error = arena_printf(a, "'%s' is no value of %s; it takes %s: %s", arg, r->name, r->value, r->help);
 	return k >= 0;
 }
 
@@ -247,38 +194,32 @@ static bool complete(Arena *a, Options *o, const char **error)
 	return true;
 }
 
+static bool take_word(Arena *a, Options *o, const Word *w, const char **error)
+{
+	switch (w->kind) {
+	case WORD_OPTION: return apply(a, o, w->option, w->value, error);
+	case WORD_FILE:
+		if (o->input)
+			*error = arena_printf(a, "one input file at a time; both '%s' and '%s' are given", o->input, w->text);
+		o->input = w->text;
+		break;
+	case WORD_UNKNOWN: *error = unknown_option(a, w->text); break;
+	case WORD_WITHOUT_VALUE: *error = arena_printf(a, "%s needs an argument", w->text); break;
+	case WORD_WITH_VALUE: *error = arena_printf(a, "%s takes no value", w->option->name); break;
+	}
+	return !*error;
+}
+
 bool options_parse(Arena *a, int argc, char **argv, Options *o, const char **error)
 {
+	CommandLine line = { .usage = &usage, .argc = argc, .argv = argv, .at = 1 };
+	Word w;
 	*o = (Options){ .emit = EMIT_MODULE, .opt_level = 3, .machine = machine_default() };
 	*error = NULL;
 	o->define = ARENA_ARRAY(a, const char *, argc);
 	o->include = ARENA_ARRAY(a, const char *, argc);
-	bool only_files = false;
-	for (int i = 1; i < argc; i++) {
-		const char *s = argv[i], *arg = NULL;
-		if (only_files || s[0] != '-' || !s[1]) {
-			if (o->input) {
-				*error = arena_printf(a, "one input file at a time; both '%s' and '%s' are given", o->input, s);
-				return false;
-			}
-			o->input = s;
-			continue;
-		}
-		if (strcmp(s, "--") == 0) {
-			only_files = true;
-			continue;
-		}
-		if (strcmp(s, "-h") == 0) {
-			o->action = ACTION_HELP;
-			continue;
-		}
-		bool missing = false;
-		const OptionRow *r = match(argc, argv, &i, &arg, &missing);
-		if (!r) {
-			*error = missing ? arena_printf(a, "%s needs an argument", s) : unknown_option(a, s);
-			return false;
-		}
-		if (!apply(a, o, r, arg, error))
+	while (command_line_next(&line, &w)) {
+		if (!take_word(a, o, &w, error))
 			return false;
 	}
 	if (o->action != ACTION_COMPILE)

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/tools/option.h"
 #include "runtime/tools/tool.h"
-#include "runtime/tools/usage.h"
 #include "tilert/tilert.h"
 
 typedef enum OptionId {
@@ -16,12 +16,7 @@ typedef enum OptionId {
 	OPT_SEEDS, OPT_NO_RACE_CHECK, OPT_NO_ARITHMETIC_CHECK, OPT_TIMEOUT, OPT_THREADS, OPT_DEFINE, OPT_INCLUDE, OPT_SWEEP, OPT_TRACE, OPT_RUN, OPT_LIST, OPT_JSON, OPT_MAN, OPT_COMPLETION, OPT_HELP, OPT_VERSION
 } OptionId;
 
-typedef struct OptionRow {
-	OptionId id;
-	const char *name, *value /* NULL: takes none */, *help;
-} OptionRow;
-
-static const OptionRow rows[] = {
+static const Option rows[] = {
 	{ OPT_KERNEL, "--kernel", "NAME", "the kernel; may be left out when the module has one" },
 	{ OPT_ARG, "--arg", "T=SOURCE", "a tensor: FILE.npy, or rand, randn, zeros, ones or uniform(LO,HI), each\n"
 	                                "with an optional shape such as randn(2,T,64)" },
@@ -55,42 +50,23 @@ static const OptionRow rows[] = {
 	{ OPT_VERSION, "--version", NULL, "the version" },
 };
 
-enum { ROWS = sizeof rows / sizeof *rows };
-
-/* What the table says, as what prints it wants it. */
-static Usage usage(UsageOption options[ROWS])
-{
-	for (size_t i = 0; i < ROWS; i++)
-		options[i] = (UsageOption){ rows[i].name, rows[i].value, rows[i].help };
-	return (Usage){ .program = "tilerun", .summary = "runs a kernel of a .tile file or module once", .synopsis = "FILE [options]", .files = "tile tmod",
-		.text = "Runs a kernel once.  FILE is a module (tilec --emit=module), or a .tile file, which tilec compiles first.\n"
-		        "Outputs that are not given start as NaN.  Without --out a summary of the outputs is printed.\n\n"
-		        "  tilerun add.tile --arg x=rand --arg y=rand --dim N=1000 --out z=z.npy\n"
-		        "  tilerun kda.tmod --kernel kda_fwd --arg q=q.npy --compare o=ref.npy --tol 1e-2 --device cuda --time\n",
-		.exits = "0 fine, 1 a comparison failed, 2 wrong usage, 3 the run failed", .options = options, .n = ROWS };
-}
-
-static void print_help(void)
-{
-	UsageOption options[ROWS];
-	Usage u = usage(options);
-	usage_help(&u, stdout);
-}
+static const Usage usage = { .program = "tilerun", .summary = "runs a kernel of a .tile file or module once", .synopsis = "FILE [options]", .files = "tile tmod",
+	.text = "Runs a kernel once.  FILE is a module (tilec --emit=module), or a .tile file, which tilec compiles first.\n"
+	        "Outputs that are not given start as NaN.  Without --out a summary of the outputs is printed.\n\n"
+	        "  tilerun add.tile --arg x=rand --arg y=rand --dim N=1000 --out z=z.npy\n"
+	        "  tilerun kda.tmod --kernel kda_fwd --arg q=q.npy --compare o=ref.npy --tol 1e-2 --device cuda --time\n",
+	.exits = "0 fine, 1 a comparison failed, 2 wrong usage, 3 the run failed", .options = rows, .n = sizeof rows / sizeof *rows };
 
 static void print_man(void)
 {
-	UsageOption options[ROWS];
-	Usage u = usage(options);
 	char version[64];
 	snprintf(version, sizeof version, "tilerun %s", tilert_version());
-	usage_man(&u, version, stdout);
+	usage_man(&usage, version, stdout);
 }
 
 static void print_completion(const char *shell)
 {
-	UsageOption options[ROWS];
-	Usage u = usage(options);
-	if (!usage_completion(&u, shell, stdout))
+	if (!usage_completion(&usage, shell, stdout))
 		tool_die(EXIT_USAGE, "there is completion for bash, zsh and fish, not for '%s'", shell);
 }
 
@@ -138,9 +114,9 @@ static void add_compiler_flag(Options *o, const char *flag, const char *value)
 	o->compiler_flags[o->n_compiler_flags++] = value;
 }
 
-static void apply(Options *o, const OptionRow *row, const char *value)
+static void apply(Options *o, const Option *row, const char *value)
 {
-	switch (row->id) {
+	switch ((OptionId)row->id) {
 	case OPT_KERNEL: o->kernel = value; break;
 	case OPT_ARG: add_pair(&o->args, row->name, value); break;
 	case OPT_DIM: add_pair(&o->dims, row->name, value); break;
@@ -168,7 +144,7 @@ static void apply(Options *o, const OptionRow *row, const char *value)
 			o->repeats = (unsigned)parse_unsigned(row->name, value, 1, 1000000);
 		break;
 	case OPT_HELP:
-		print_help();
+		usage_help(&usage, stdout);
 		exit(fflush(stdout) ? EXIT_RUN : EXIT_OK);
 	case OPT_MAN:
 		print_man();
@@ -184,60 +160,28 @@ static void apply(Options *o, const OptionRow *row, const char *value)
 
 /* ---- the line ---- */
 
-/* "--name", "--name=value", "-Dvalue"; *value is the attached value or NULL. */
-static const OptionRow *find_row(const char *word, const char **value)
+static void take_word(Options *o, const Word *w)
 {
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		size_t n = strlen(rows[i].name);
-		*value = NULL;
-		if (!strcmp(word, rows[i].name))
-			return &rows[i];
-		if (strncmp(word, rows[i].name, n))
-			continue;
-		bool is_short = n == 2;
-		if (is_short || word[n] == '=') {
-			*value = word + n + !is_short;
-			return &rows[i];
-		}
-	}
-	return NULL;
-}
-
-static bool is_number(const char *text)
-{
-	return text && *text && strspn(text, "0123456789") == strlen(text);
-}
-
-/* Handles argv[i]; returns the index of the next word. */
-static int parse_word(Options *o, int argc, char **argv, int i)
-{
-	const char *word = argv[i++], *value;
-
-	if (word[0] != '-') {
+	switch (w->kind) {
+	case WORD_UNKNOWN: tool_die(EXIT_USAGE, "unknown option %s; tilerun --help lists them", w->text);
+	case WORD_WITH_VALUE: tool_die(EXIT_USAGE, "%s takes no value", w->option->name);
+	case WORD_WITHOUT_VALUE: tool_die(EXIT_USAGE, "%s needs a value: %s", w->option->name, w->option->value);
+	case WORD_OPTION: apply(o, w->option, w->value); break;
+	case WORD_FILE:
 		if (o->file)
-			tool_die(EXIT_USAGE, "two files, %s and %s", o->file, word);
-		o->file = word;
-		return i;
+			tool_die(EXIT_USAGE, "two files, %s and %s", o->file, w->text);
+		o->file = w->text;
 	}
-	const OptionRow *row = find_row(!strcmp(word, "-h") ? "--help" : word, &value);
-	if (!row)
-		tool_die(EXIT_USAGE, "unknown option %s; tilerun --help lists them", word);
-	if (value && !row->value)
-		tool_die(EXIT_USAGE, "%s takes no value", row->name);
-	bool is_optional = row->id == OPT_TIME;
-	if (!value && row->value && i < argc && (!is_optional || is_number(argv[i])))
-		value = argv[i++];
-	if (!value && row->value && !is_optional)
-		tool_die(EXIT_USAGE, "%s needs a value: %s", row->name, row->value);
-	apply(o, row, value);
-	return i;
 }
 
 void options_parse(Options *o, int argc, char **argv)
 {
+	CommandLine line = { .usage = &usage, .argc = argc, .argv = argv, .at = 1 };
+	Word w;
+
 	*o = (Options){ .device = "cpu", .tolerance = -1, .timeout = 60, .seed = 1, .seeds = 1 };
-	for (int i = 1; i < argc;)
-		i = parse_word(o, argc, argv, i);
+	while (command_line_next(&line, &w))
+		take_word(o, &w);
 	if (!o->file)
 		tool_die(EXIT_USAGE, "no file; tilerun --help says what to give");
 	if (argc == 2)

@@ -1,5 +1,5 @@
-/* usage.c - one table, three prints: help, roff, and what each shell reads. */
-#include "runtime/tools/usage.h"
+/* option_text.c - one table, three prints: help, roff, and what each shell reads. */
+#include "runtime/tools/option.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@ static bool is_joined(const char *name)
 	return n && name[n - 1] == '=';
 }
 
-static void print_left(const UsageOption *o, char *left, size_t size)
+static void print_left(const Option *o, char *left, size_t size)
 {
 	snprintf(left, size, "%s%s%s", o->name, o->value && !is_joined(o->name) ? " " : "", o->value ? o->value : "");
 }
@@ -95,7 +95,7 @@ static void zsh(const Usage *u, FILE *out)
 {
 	fprintf(out, "#compdef %s\n_arguments \\\n", u->program);
 	for (size_t i = 0; i < u->n; i++) {
-		const UsageOption *o = &u->options[i];
+		const Option *o = &u->options[i];
 		fprintf(out, "\t'*%s%s[", o->name, is_joined(o->name) ? "-" : "");
 		print_first_line(o->help, out);
 		fputc(']', out);
@@ -114,7 +114,7 @@ static void zsh(const Usage *u, FILE *out)
 static void fish(const Usage *u, FILE *out)
 {
 	for (size_t i = 0; i < u->n; i++) {
-		const UsageOption *o = &u->options[i];
+		const Option *o = &u->options[i];
 		const char *name = o->name + strspn(o->name, "-");
 		bool is_long = o->name[1] == '-', is_letter = !is_long && !name[1];
 		fprintf(out, "complete -c %s %s %.*s %s -d '", u->program, is_long ? "-l" : is_letter ? "-s" : "-o",
