@@ -36,6 +36,33 @@ foreach(package IN LISTS packages)
 	install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()
 
+# Manual pages and completion, as the programs print them from their tables of options; colours for editors.
+set(printed)
+foreach(program tilec tilerun)
+	if(NOT TARGET ${program} OR TILE_WHEEL)
+		continue()
+	endif()
+	set(folder ${PROJECT_BINARY_DIR}/printed/${program})
+	file(MAKE_DIRECTORY ${folder})
+	add_custom_command(OUTPUT ${folder}/${program}.1 ${folder}/${program} ${folder}/_${program} ${folder}/${program}.fish
+		COMMAND ${program} --man > ${folder}/${program}.1
+		COMMAND ${program} --completion=bash > ${folder}/${program}
+		COMMAND ${program} --completion=zsh > ${folder}/_${program}
+		COMMAND ${program} --completion=fish > ${folder}/${program}.fish
+		DEPENDS ${program} VERBATIM)
+	list(APPEND printed ${folder}/${program}.1)
+	install(FILES ${folder}/${program}.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+	install(FILES ${folder}/${program} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+	install(FILES ${folder}/_${program} DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+	install(FILES ${folder}/${program}.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endforeach()
+if(printed)
+	add_custom_target(printed ALL DEPENDS ${printed})
+endif()
+if(TARGET tilec)
+	install(DIRECTORY ${PROJECT_SOURCE_DIR}/dsl/editors/vim ${PROJECT_SOURCE_DIR}/dsl/editors/vscode DESTINATION ${CMAKE_INSTALL_DATADIR}/tile/editors)
+endif()
+
 # Documents, and the archives that cmake/release makes with cpack.
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tile)
 set(CPACK_PACKAGE_NAME tile)
