@@ -55,3 +55,25 @@ int op_effects(const Op *op, Effect out[MAX_EFFECTS])
 	}
 	return n;
 }
+
+enum { USE_READS = 1, USE_WRITES = 2, USE_ATOMICS = 4 };
+typedef struct Uses { const Op *tensor; unsigned set; bool fenced; } Uses;
+
+static bool add_uses(Op *op, void *user)
+{
+	Uses *u = user;
+	Effect e[MAX_EFFECTS];
+	bool atomic = op->code == OP_ATOMIC || (op->code == OP_TMA_STORE && attr_get(op, AT_REDUCE));
+	u->fenced |= op->code == OP_FENCE_DEVICE;
+	for (int i = 0, n = op_effects(op, e); i < n; i++)
+		if (e[i].tile.object == u->tensor)
+			u->set |= atomic ? USE_ATOMICS : (e[i].reads ? USE_READS : 0) | (e[i].writes ? USE_WRITES : 0);
+	return true;
+}
+
+bool tensor_is_exchanged(const Op *kernel, const Op *tensor)
+{
+	Uses u = { .tensor = tensor };
+	tir_walk(kernel->regions[0], add_uses, &u);
+	return (u.set & (u.set - 1)) || (u.fenced && u.set == USE_ATOMICS);
+}

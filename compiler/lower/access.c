@@ -220,13 +220,18 @@ static void check_run(Batch *x, const Access *a, const Run *run)
 	check_index(x->L, a->object, index, types, run->n > 1 ? const_i64(x->L, run->n - 1) : NULL, run->mask);
 }
 
-/* Tells the CPU device of accesses to shared memory of n elements each, made where mask (NULL: always) holds. */
+/* Tells the CPU device of accesses to n elements each, made where mask (NULL: always) holds. */
 static void note(Lower *L, const Access *a, Watched how, const V *at, int count, int n, V mask)
 {
-	if (a->space != TY_SHARED || !L->ops->checks)
+	if (!L->ops->checks || (a->space == TY_TENSOR && !storage_of(L, a->object)->exchanged))
 		return;
 	V bytes = const_i32(L, dtype_bytes(a->dtype) * (unsigned)n);
-	watch_shared(L, how, at, count, mask ? LLVMBuildSelect(L->b, mask, bytes, const_i32(L, 0), "") : bytes);
+	if (mask)
+		bytes = LLVMBuildSelect(L->b, mask, bytes, const_i32(L, 0), "");
+	if (a->space == TY_SHARED)
+		watch_shared(L, how, at, count, bytes);
+	else
+		watch_global(L, how, a->object, at, count, bytes);
 }
 
 static bool told_together(const Run *a, const Run *b)
@@ -414,6 +419,14 @@ static V store_value(Batch *x, const Access *a, const Value *v, int r, int n)
 	return w;
 }
 
+/* What adds nothing looks at what others have added. */
+static Watched kind_of_atomic(const Access *a)
+{
+	int64_t n;
+	bool nothing = value_const_int(a->op->args[0], &n) && n == 0 && strcmp(attr_text(a->op, AT_RMW, "add"), "add") == 0;
+	return nothing ? WATCHED_POLLED : WATCHED_ATOMIC;
+}
+
 static V atomic(Lower *L, const Access *a, V at, V v)
 {
 	const char *how = attr_text(a->op, AT_RMW, "add");
@@ -432,7 +445,7 @@ static void emit_atomic(Batch *x, const Access *a)
 	Vec *e = a->op->result ? result_vec(x, a->op->result) : NULL;
 	for (int r = 0; r < x->n; r++) {
 		V slot = NULL, v = element(x, a->op->args[0], r), at = access_address(x, a, r), mask = write_mask(x, a->mask, r);
-		check_runs(x, a, WATCHED_ATOMIC, &(Run){ .first = r, .n = 1, .at = at, .mask = mask }, 1);
+		check_runs(x, a, kind_of_atomic(a), &(Run){ .first = r, .n = 1, .at = at, .mask = mask }, 1);
 		if (!mask) {
 			V old = atomic(L, a, at, v);
 			if (e)
@@ -526,7 +539,7 @@ void lower_element_op(Lower *L, const Op *op)
 	if (a.mask)
 		g = guard_begin(L, mask);
 	V v = value_of(L, op->args[0]);
-	note(L, &a, op->code == OP_ATOMIC ? WATCHED_ATOMIC : WATCHED_WRITTEN, &at, 1, 1, NULL);
+	note(L, &a, op->code == OP_ATOMIC ? kind_of_atomic(&a) : WATCHED_WRITTEN, &at, 1, 1, NULL);
 	if (op->code == OP_ATOMIC) {
 		V old = atomic(L, &a, at, v);
 		if (op->result)

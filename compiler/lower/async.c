@@ -188,13 +188,15 @@ typedef void (*EachBox)(Lower *L, const Op *op, V map, int rank, V shared, V *co
 static void load_box(Lower *L, const Op *op, V map, int rank, V shared, V *coord, V bar)
 {
 	unsigned all = (1u << attr_int(L->kernel, AT_CLUSTER, 1)) - 1;
+	watch_box(L, WATCHED_READ, tile_ref(op->args[0]).object, map, rank, coord, bar);
 	L->ops->tma_load(L, map, rank, shared, bar, coord, attr_int(op, AT_MULTICAST, 0) ? all : 0);
 }
 
 static void store_box(Lower *L, const Op *op, V map, int rank, V shared, V *coord, V bar)
 {
-	(void)bar;
-	L->ops->tma_store(L, map, rank, shared, coord, attr_get(op, AT_REDUCE) != NULL);
+	bool add = attr_get(op, AT_REDUCE);
+	watch_box(L, add ? WATCHED_ATOMIC : WATCHED_WRITTEN, tile_ref(op->args[1]).object, map, rank, coord, bar);
+	L->ops->tma_store(L, map, rank, shared, coord, add);
 }
 
 /* One instruction, or one per column panel where a single box cannot cover them. */
@@ -265,8 +267,10 @@ static void lower_bulk(Lower *L, const Op *op)
 	if (load) {
 		if (attr_int(op, AT_EXPECT, 1))
 			L->ops->mbar_expect(L, at, n);
+		watch_bulk(L, WATCHED_READ, g.object, global, n, at);
 		L->ops->bulk_load(L, shared, global, n, at);
 	} else {
+		watch_bulk(L, WATCHED_WRITTEN, g.object, global, n, NULL);
 		L->ops->bulk_store(L, global, shared, n);
 		L->ops->bulk_commit(L);
 	}
@@ -311,6 +315,7 @@ void lower_async(Lower *L, const Op *op)
 	case OP_SYNC: case OP_SYNC_ARRIVE: lower_sync(L, op); break;
 	case OP_SYNC_WARP: L->ops->syncwarp(L); break;
 	case OP_FENCE_ASYNC: L->ops->fence_async(L); break;
+	case OP_FENCE_DEVICE: L->ops->fence_device(L); break;
 	case OP_UNFENCED: break;
 	case OP_CP_ASYNC_COMMIT: L->ops->cp_async_commit(L); break;
 	case OP_CP_ASYNC_WAIT: L->ops->cp_async_wait(L, (int)attr_int(op, AT_N, 0)); break;

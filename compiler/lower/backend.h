@@ -13,7 +13,7 @@ typedef LLVMTypeRef T;
 typedef struct Lower Lower;
 typedef struct Storage Storage;
 
-typedef enum Watched { WATCHED_READ, WATCHED_WRITTEN, WATCHED_ATOMIC } Watched;
+typedef enum Watched { WATCHED_READ, WATCHED_WRITTEN, WATCHED_ATOMIC, WATCHED_POLLED /* an atomic that adds 0 */, WATCHED_COPIED /* by cp.async */ } Watched;
 
 /* One wgmma instruction; the accumulator is registers d[0 .. n/2) of a fragment's storage. */
 typedef struct Wgmma {
@@ -65,6 +65,10 @@ typedef struct Backend {
 	void (*enter_role)(Lower *, const char *name, V instance);
 	void (*setmaxnreg)(Lower *, int count, bool increase);
 	void (*shared_access)(Lower *, Watched, V base, V offsets, int n, V bytes); /* with checks: at base + each of offsets[n] */
+	/* the same of a tensor whose accesses have to be ordered: at each of pointers[n]; a box or `bytes` at a pointer, bar: of a load */
+	void (*global_access)(Lower *, Watched, const Op *tensor, V pointers, int n, V bytes);
+	void (*global_box)(Lower *, Watched, const Op *tensor, V map, int rank, V *coord, V bar);
+	void (*global_bulk)(Lower *, Watched, const Op *tensor, V pointer, V bytes, V bar);
 	void (*mbar_init)(Lower *, V bar, const Op *object, int slot);
 	void (*mbar_init_done)(Lower *);
 	void (*mbar_arrive)(Lower *, V bar, V bytes /* or NULL */);
@@ -81,6 +85,7 @@ typedef struct Backend {
 	void (*cp_async_commit)(Lower *);
 	void (*cp_async_wait)(Lower *, int n);
 	void (*fence_async)(Lower *);
+	void (*fence_device)(Lower *);
 	void (*bar_sync)(Lower *, V id, unsigned threads, const Op *object /* or NULL */);
 	void (*bar_arrive)(Lower *, V id, unsigned threads, const Op *object);
 	V (*vote)(Lower *, V i1_value, bool all, V id, unsigned threads); /* of the threads at that barrier; id NULL: of the warp */

@@ -26,7 +26,7 @@ static V call(Lower *L, const char *name, T result, int n, const V *args)
 	V f = LLVMGetNamedFunction(L->module, name);
 	if (!f) {
 		f = LLVMAddFunction(L->module, name, ft);
-		if (strncmp(name, "tilecpu_shared_", 15) == 0 || strncmp(name, "tilecpu_check_", 14) == 0)
+		if (strncmp(name, "tilecpu_shared_", 15) == 0 || strncmp(name, "tilecpu_check_", 14) == 0 || strcmp(name, "tilecpu_global_reads") == 0)
 			LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, attribute_only_watches(L));
 	}
 	return LLVMBuildCall2(L->b, ft, f, (V *)args, (unsigned)n, "");
@@ -140,7 +140,7 @@ static void cpu_enter_role(Lower *L, const char *name, V instance) { CALL(L, "ti
 static void cpu_setmaxnreg(Lower *L, int count, bool increase) { (void)L; (void)count; (void)increase; }
 static void cpu_shared_access(Lower *L, Watched how, V base, V offsets, int n, V bytes)
 {
-	static const char *const names[] = { "tilecpu_shared_reads", "tilecpu_shared_writes", "tilecpu_shared_atomics" };
+	static const char *const names[] = { "tilecpu_shared_reads", "tilecpu_shared_writes", "tilecpu_shared_atomics", "tilecpu_shared_atomics" };
 	CALL(L, names[how], NULL, offset(L, base), offsets, const_i32(L, n), bytes, line(L));
 }
 
@@ -148,6 +148,35 @@ static V name_of(Lower *L, const Op *object)
 {
 	const char *name = object ? attr_text(object, AT_NAME, NULL) : NULL;
 	return name ? text_pointer(L, name) : LLVMConstNull(L->ptr);
+}
+
+static V words(Lower *L, int n, V *v)
+{
+	V a = entry_alloca(L, LLVMArrayType2(L->i32, (uint64_t)(n ? n : 1)), "words");
+	for (int i = 0; v && i < n; i++) {
+		V at = const_i32(L, i);
+		LLVMBuildStore(L->b, v[i], LLVMBuildGEP2(L->b, L->i32, a, &at, 1, ""));
+	}
+	return a;
+}
+
+static V tensor_pointer(Lower *L, const Op *tensor) { return storage_of(L, tensor)->pointer; }
+static V barrier_or_none(Lower *L, V bar) { return bar ? offset(L, bar) : const_i32(L, 0); }
+
+static void cpu_global_access(Lower *L, Watched how, const Op *tensor, V pointers, int n, V bytes)
+{
+	static const char *const names[] = { "tilecpu_global_reads", "tilecpu_global_writes", "tilecpu_global_atomics", "tilecpu_global_polls", "tilecpu_global_copies" };
+	CALL(L, names[how], NULL, name_of(L, tensor), tensor_pointer(L, tensor), pointers, const_i32(L, n), bytes, line(L));
+}
+
+static void cpu_global_box(Lower *L, Watched how, const Op *tensor, V map, int rank, V *coord, V bar)
+{
+	CALL(L, "tilecpu_global_box", NULL, name_of(L, tensor), tensor_pointer(L, tensor), map, words(L, rank, coord), barrier_or_none(L, bar), const_i32(L, how), line(L));
+}
+
+static void cpu_global_bulk(Lower *L, Watched how, const Op *tensor, V pointer, V bytes, V bar)
+{
+	CALL(L, "tilecpu_global_bulk", NULL, name_of(L, tensor), tensor_pointer(L, tensor), pointer, bytes, barrier_or_none(L, bar), const_i32(L, how), line(L));
 }
 
 static void cpu_mbar_init(Lower *L, V bar, const Op *object, int slot)
@@ -168,16 +197,6 @@ static void cpu_mbar_arrive(Lower *L, V bar, V bytes)
 static void cpu_mbar_expect(Lower *L, V bar, V bytes) { CALL(L, "tilecpu_mbar_expect_tx", NULL, offset(L, bar), bytes, line(L)); }
 static void cpu_mbar_arrive_at(Lower *L, V bar, V rank) { CALL(L, "tilecpu_mbar_arrive_at", NULL, offset(L, bar), rank, line(L)); }
 static void cpu_mbar_wait(Lower *L, V bar, V parity) { CALL(L, "tilecpu_mbar_wait", NULL, offset(L, bar), parity, line(L)); }
-
-static V words(Lower *L, int n, V *v)
-{
-	V a = entry_alloca(L, LLVMArrayType2(L->i32, (uint64_t)(n ? n : 1)), "words");
-	for (int i = 0; v && i < n; i++) {
-		V at = const_i32(L, i);
-		LLVMBuildStore(L->b, v[i], LLVMBuildGEP2(L->b, L->i32, a, &at, 1, ""));
-	}
-	return a;
-}
 
 static V word(Lower *L, V a, int i)
 {
@@ -215,6 +234,7 @@ static void cpu_cp_async(Lower *L, V dst, V src, unsigned bytes, V valid)
 static void cpu_cp_async_commit(Lower *L) { call(L, "tilecpu_cp_async_commit", NULL, 1, (V[]){ self(L) }); }
 static void cpu_cp_async_wait(Lower *L, int n) { CALL(L, "tilecpu_cp_async_wait", NULL, const_i32(L, n)); }
 static void cpu_fence_async(Lower *L) { call(L, "tilecpu_fence_async", NULL, 1, (V[]){ self(L) }); }
+static void cpu_fence_device(Lower *L) { call(L, "tilecpu_fence_device", NULL, 1, (V[]){ self(L) }); }
 static void cpu_bar_sync(Lower *L, V id, unsigned threads, const Op *object)
 {
 	CALL(L, "tilecpu_bar_sync", NULL, id, const_i32(L, threads), name_of(L, object), line(L));
@@ -420,10 +440,10 @@ const Backend backend_cpu = {
 	.end_module = cpu_end_module,
 	.thread = cpu_thread, .block_idx = cpu_block_idx, .grid_dim = cpu_grid_dim, .cluster_rank = cpu_cluster_rank,
 	.uniform = cpu_uniform, .math = cpu_math, .div_f32 = cpu_div, .to_integer = cpu_to_integer, .to_tf32 = cpu_to_tf32, .narrow8 = cpu_narrow8, .widen8 = cpu_widen8, .shift = cpu_shift, .enter_role = cpu_enter_role, .setmaxnreg = cpu_setmaxnreg,
-	.shared_access = cpu_shared_access, .mbar_init = cpu_mbar_init, .mbar_init_done = cpu_nothing, .mbar_arrive = cpu_mbar_arrive, .mbar_arrive_at = cpu_mbar_arrive_at,
+	.shared_access = cpu_shared_access, .global_access = cpu_global_access, .global_box = cpu_global_box, .global_bulk = cpu_global_bulk, .mbar_init = cpu_mbar_init, .mbar_init_done = cpu_nothing, .mbar_arrive = cpu_mbar_arrive, .mbar_arrive_at = cpu_mbar_arrive_at,
 	.mbar_expect = cpu_mbar_expect, .mbar_wait = cpu_mbar_wait, .tma_load = cpu_tma_load, .tma_store = cpu_tma_store,
 	.bulk_load = cpu_bulk_load, .bulk_store = cpu_bulk_store, .bulk_commit = cpu_bulk_commit, .bulk_wait = cpu_bulk_wait,
-	.cp_async = cpu_cp_async, .cp_async_commit = cpu_cp_async_commit, .cp_async_wait = cpu_cp_async_wait, .fence_async = cpu_fence_async,
+	.cp_async = cpu_cp_async, .cp_async_commit = cpu_cp_async_commit, .cp_async_wait = cpu_cp_async_wait, .fence_async = cpu_fence_async, .fence_device = cpu_fence_device,
 	.bar_sync = cpu_bar_sync, .bar_arrive = cpu_bar_arrive, .vote = cpu_vote, .syncwarp = cpu_syncwarp, .one_lane = cpu_one_lane, .shfl = cpu_shfl, .wgmma = cpu_wgmma,
 	.wgmma_fence = cpu_wgmma_fence, .wgmma_commit = cpu_wgmma_commit, .wgmma_wait = cpu_wgmma_wait, .pin = cpu_pin, .ldmatrix = cpu_ldmatrix,
 	.stmatrix = cpu_stmatrix, .movmatrix = cpu_movmatrix, .mma_sync = cpu_mma_sync, .grid_wait = cpu_nothing, .grid_launch = cpu_nothing,

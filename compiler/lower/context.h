@@ -18,6 +18,7 @@ struct Storage {
 	int packed;            /* frag: elements of a register, <n x T>; 1: T */
 	bool product;          /* frag: wgmma wrote it */
 	V *extent, *stride;    /* tensor */
+	bool exchanged;        /* tensor: its kernel uses it in several ways, which have to be ordered */
 	V bounds;              /* cpu: tensor, shared: where indices are put to be checked, and the extents */
 };
 
@@ -155,6 +156,9 @@ void check_conversion(Lower *L, DType to, V f32, V counts);
 
 /* watch.c */
 void watch_shared(Lower *L, Watched how, const V *pointers, int count, V bytes);
+void watch_global(Lower *L, Watched how, const Op *tensor, const V *pointers, int count, V bytes);
+void watch_box(Lower *L, Watched how, const Op *tensor, V map, int rank, V *coord, V bar);
+void watch_bulk(Lower *L, Watched how, const Op *tensor, V pointer, V bytes, V bar);
 
 /* escape.c */
 bool checks_asserts(const Lower *L);                  /* on a GPU only with -g */

@@ -297,6 +297,7 @@ void lower_cp_async(Lower *L, const Op *op)
 			check_index(L, g.object, source, wide, LLVMBuildSub(L->b, more, const_i64(L, 1), ""), in);
 			from = LLVMBuildSelect(L->b, in, from, storage_of(L, g.object)->pointer, "");
 		}
+		watch_global(L, WATCHED_COPIED, g.object, &from, 1, valid);
 		L->ops->cp_async(L, shared_address(L, s.object, target), from, (unsigned)bytes, valid);
 	}
 	if (alone)

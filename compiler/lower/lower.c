@@ -1,4 +1,5 @@
 /* lower.c - one LLVM module from TIR: kernels' entries, optimisation, emission. */
+#include "compiler/analysis/effects.h"
 #include "compiler/lower/context.h"
 
 #include <llvm-c/Analysis.h>
@@ -117,6 +118,7 @@ static void bind_param(Lower *L, const Op *op, V v)
 	Storage *s = ARENA_NEW(L->arena, Storage);
 	s->object = op;
 	s->pointer = v;
+	s->exchanged = L->ops->checks && tensor_is_exchanged(L->kernel, op);
 	L->storage[op->result->id] = s;
 }
 

@@ -1,4 +1,4 @@
-/* watch.c - tells the CPU device of accesses to shared memory; on the GPU nothing.
+/* watch.c - tells the CPU device of accesses to shared memory, and to tensors that are used in several ways; on the GPU nothing.
  *
  * A call makes the code around it give up its registers: those of one statement are told of at once, as a base and offsets, which are
  * constants where the addresses are one varying part and immediates (address.c). */
@@ -70,4 +70,34 @@ void watch_shared(Lower *L, Watched how, const V *pointers, int count, V bytes)
 			n = 0;
 		}
 	}
+}
+
+/* ---- global memory ---- */
+
+static V place_list(Lower *L, const V *pointers, int n)
+{
+	V list = entry_alloca(L, LLVMArrayType2(L->ptr, (uint64_t)n), "places");
+	for (int i = 0; i < n; i++) {
+		V at = const_i32(L, i);
+		LLVMBuildStore(L->b, pointers[i], LLVMBuildGEP2(L->b, L->ptr, list, &at, 1, ""));
+	}
+	return list;
+}
+
+void watch_global(Lower *L, Watched how, const Op *tensor, const V *pointers, int count, V bytes)
+{
+	if (count && storage_of(L, tensor)->exchanged)
+		L->ops->global_access(L, how, tensor, place_list(L, pointers, count), count, bytes);
+}
+
+void watch_box(Lower *L, Watched how, const Op *tensor, V map, int rank, V *coord, V bar)
+{
+	if (storage_of(L, tensor)->exchanged)
+		L->ops->global_box(L, how, tensor, map, rank, coord, bar);
+}
+
+void watch_bulk(Lower *L, Watched how, const Op *tensor, V pointer, V bytes, V bar)
+{
+	if (storage_of(L, tensor)->exchanged)
+		L->ops->global_bulk(L, how, tensor, pointer, bytes, bar);
 }

@@ -186,6 +186,29 @@ void tilecpu_bulk_wait(TileCpuThread *t, uint32_t n, uint32_t read, uint32_t lin
 	schedule_let_lanes_come(self);
 	finish_stores(self, self->store_groups - n, read != 0);
 	clock_advance(self->warp, COMPONENT_STORES, self->store_groups - n);
+	if (!read)
+		clock_advance(self->warp, COMPONENT_WRITTEN, self->store_groups - n);
+}
+
+/* ---- the global side, where the tensor is used in several ways ---- */
+
+void tilecpu_global_box(TileCpuThread *t, const char *name, const void *base, const TileCpuTensorMap *map, const int32_t *coord, uint32_t bar, uint32_t how,
+	uint32_t line)
+{
+	Thread *self = thread_of(t);
+	Transfer x;
+
+	transfer_box(self, &x, map, 0, coord, line);
+	global_transfer(self, name, base, &x, how, how ? NULL : mbarrier_at(self, self->cta, bar, line), line);
+}
+
+void tilecpu_global_bulk(TileCpuThread *t, const char *name, const void *base, const void *at, uint32_t bytes, uint32_t bar, uint32_t how, uint32_t line)
+{
+	Thread *self = thread_of(t);
+	Transfer x;
+
+	transfer_plain(self, &x, at, 0, bytes, line);
+	global_transfer(self, name, base, &x, how, how ? NULL : mbarrier_at(self, self->cta, bar, line), line);
 }
 
 /* ---- cp.async: generic stores, made at once or when waited for ---- */
@@ -246,8 +269,10 @@ void tilecpu_cp_async_wait(TileCpuThread *t, uint32_t n)
 	Thread *self = thread_of(t);
 
 	schedule_let_lanes_come(self);
-	if (self->copy_groups > n)
-		finish_copies(self, self->copy_groups - n);
+	if (self->copy_groups <= n)
+		return;
+	finish_copies(self, self->copy_groups - n);
+	clock_advance(self->warp, COMPONENT_COPIES, self->copy_groups - n);
 }
 
 /* ---- the end ---- */

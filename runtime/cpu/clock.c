@@ -111,6 +111,20 @@ uint32_t clock_now(Thread *t)
 	return *now;
 }
 
+void clock_catch_up(Thread *t)
+{
+	Warp *w = t->warp;
+	Worker *k = w->cta->worker;
+
+	if (!t->ahead)
+		return;
+	if (join(clock_row(k, w->clock), clock_row(k, t->ahead), k->clocks.ncomponents))
+		w->clock_version++;
+	w->clock_shown = true;
+	w->ahead--;
+	t->ahead = 0;
+}
+
 bool clock_knows(const Warp *w, const SyncPoint *p)
 {
 	const Worker *k = w->cta->worker;
@@ -126,6 +140,8 @@ void clock_meet(Warp *w)
 {
 	Worker *k = w->cta->worker;
 
+	for (uint32_t i = 0; w->ahead && i < w->size; i++)
+		clock_catch_up(&w->threads[i]);
 	w->met = w->came = ++k->meetings;
 	w->clock_shown = true;
 	w->met_time = clock_row(k, w->clock)[clock_component(w, COMPONENT_ACCESSES)] + 1;
@@ -164,6 +180,7 @@ void sync_release_and_stay(Thread *t, SyncPoint *p)
 
 	if (!k->races)
 		return;
+	clock_catch_up(t);
 	/* lanes release one after another: mostly there is nothing new */
 	if (p->last_from == w && p->last_version == w->clock_version)
 		return;

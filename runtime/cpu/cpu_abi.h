@@ -50,6 +50,16 @@ enum { TILE_CPU_FILE_SHIFT = 20, TILE_CPU_MOST_FILES = 127 };
 	CPU(tilecpu_shared_reads, void, (TileCpuThread *t, uint32_t base, const uint32_t *at, uint32_t n, uint32_t bytes, uint32_t line)) \
 	CPU(tilecpu_shared_atomics, void, (TileCpuThread *t, uint32_t base, const uint32_t *at, uint32_t n, uint32_t bytes, uint32_t line)) \
 	CPU(tilecpu_shared_writes, void, (TileCpuThread *t, uint32_t base, const uint32_t *at, uint32_t n, uint32_t bytes, uint32_t line)) \
+	/* the same at each of at[n] in tensor `name`, which lies at base and is used in several ways */ \
+	CPU(tilecpu_global_reads, void, (TileCpuThread *t, const char *name, const void *base, const void *const *at, uint32_t n, uint32_t bytes, uint32_t line)) \
+	CPU(tilecpu_global_atomics, void, (TileCpuThread *t, const char *name, const void *base, const void *const *at, uint32_t n, uint32_t bytes, uint32_t line)) \
+	CPU(tilecpu_global_writes, void, (TileCpuThread *t, const char *name, const void *base, const void *const *at, uint32_t n, uint32_t bytes, uint32_t line)) \
+	/* atomics that add 0; what the cp.async that follows reads */ \
+	CPU(tilecpu_global_polls, void, (TileCpuThread *t, const char *name, const void *base, const void *const *at, uint32_t n, uint32_t bytes, uint32_t line)) \
+	CPU(tilecpu_global_copies, void, (TileCpuThread *t, const char *name, const void *base, const void *const *at, uint32_t n, uint32_t bytes, uint32_t line)) \
+	/* what the operation that follows does to such a tensor; how: 0 loads, 1 stores, 2 adds; bar: of a load */ \
+	CPU(tilecpu_global_box, void, (TileCpuThread *t, const char *name, const void *base, const TileCpuTensorMap *map, const int32_t *coord, uint32_t bar, uint32_t how, uint32_t line)) \
+	CPU(tilecpu_global_bulk, void, (TileCpuThread *t, const char *name, const void *base, const void *at, uint32_t bytes, uint32_t bar, uint32_t how, uint32_t line)) \
 	/* name: the source's, with a slot where it has several (else 0xffffffff); NULL: none */ \
 	CPU(tilecpu_mbar_init, void, (TileCpuThread *t, uint32_t bar, uint32_t count, const char *name, uint32_t slot)) \
 	CPU(tilecpu_mbar_arrive, void, (TileCpuThread *t, uint32_t bar, uint32_t line)) \
@@ -72,6 +82,7 @@ enum { TILE_CPU_FILE_SHIFT = 20, TILE_CPU_MOST_FILES = 127 };
 	CPU(tilecpu_cp_async_commit, void, (TileCpuThread *t)) \
 	CPU(tilecpu_cp_async_wait, void, (TileCpuThread *t, uint32_t n)) \
 	CPU(tilecpu_fence_async, void, (TileCpuThread *t)) \
+	CPU(tilecpu_fence_device, void, (TileCpuThread *t)) \
 	/* bar.sync / bar.arrive id, threads; id 0 with all threads is __syncthreads; name: the source's or NULL */ \
 	CPU(tilecpu_bar_sync, void, (TileCpuThread *t, uint32_t id, uint32_t threads, const char *name, uint32_t line)) \
 	CPU(tilecpu_bar_arrive, void, (TileCpuThread *t, uint32_t id, uint32_t threads, const char *name, uint32_t line)) \

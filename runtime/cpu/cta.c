@@ -64,10 +64,11 @@ static void cta_close(Worker *k, Cta *c)
 	free(c->smem);
 }
 
-bool worker_open(Worker *k, const TileCpuLaunch *l)
+bool worker_open(Worker *k, const TileCpuLaunch *l, GlobalShadow *global)
 {
 	memset(k, 0, sizeof *k);
 	k->launch = l;
+	k->global = global;
 	k->nctas = l->cluster > 1 ? l->cluster : 1;
 	k->nthreads = l->threads;
 	k->nwarps = (l->threads + WARP - 1) / WARP;
@@ -99,6 +100,7 @@ void worker_close(Worker *k)
 	stack_pool_close(&k->stacks);
 	clocks_close(k);
 	free(k->product_scratch);
+	free(k->tokens);
 	free(k->loads);
 	free(k->runnable);
 	free(k->warps);
@@ -218,6 +220,8 @@ bool worker_run(Worker *k, uint64_t index)
 	k->failed = false;
 	memset(&k->cluster, 0, sizeof k->cluster);
 	k->run++;
+	k->cluster_run = (uint32_t)index + 1;
+	k->ntokens = 0;
 	clocks_reset(k);
 	for (uint32_t i = 0; i < k->nctas; i++)
 		reset_cta(k, &k->ctas[i]);

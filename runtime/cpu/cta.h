@@ -19,6 +19,8 @@ enum {
 	SMEM_ALIGN = 1024,
 	GRANULE = 16, /* bytes whose accesses are remembered together */
 	NO_SLOT = -1,
+	SEEN_FLAGS = 4,
+	GLOBAL_PAGES = 64, /* that a worker finds at once */
 	ERROR_SIZE = 8192,
 	NAME_SIZE = 96 /* of a role and warp, a barrier */
 };
@@ -28,6 +30,9 @@ typedef struct Warp Warp;
 typedef struct SyncPoint SyncPoint;
 typedef struct Cta Cta;
 typedef struct Worker Worker;
+typedef struct Token Token;
+typedef struct GlobalPage GlobalPage;
+typedef struct GlobalShadow GlobalShadow; /* global.c: of a launch */
 
 /* ---- clocks ---- */
 
@@ -37,6 +42,8 @@ typedef enum ComponentKind {
 	COMPONENT_FENCED,   /* and lie before a fence.proxy.async that has */
 	COMPONENT_PRODUCTS, /* wgmmas it has waited for */
 	COMPONENT_STORES,   /* groups of bulk stores that have been waited for */
+	COMPONENT_COPIES,   /* groups of cp.async that have been waited for */
+	COMPONENT_WRITTEN,  /* those whose writes have been waited for */
 	COMPONENT_KINDS
 } ComponentKind;
 
@@ -132,6 +139,11 @@ struct Thread {
 	const char *wait_name; /* of WAIT_WARP: the operation */
 	Mbarrier *released_by;
 
+	Token *released; /* what its last fence.acq_rel.gpu passes on by the atomics behind it; or NULL */
+	uint32_t ahead;  /* a row: what it alone knows of other CTAs until it releases it or its warp meets; 0: nothing */
+	uintptr_t seen[SEEN_FLAGS]; /* tensors' elements of its last atomics: what others passed on there the next fence acquires */
+	uint32_t nseen;
+
 	uint32_t votes; /* what the barrier that it waited for had counted */
 	uint32_t earliest; /* time of its next access: behind its last fence */
 
@@ -177,6 +189,9 @@ struct Warp {
 	Rendezvous meet;
 
 	uint32_t clock, clock_version; /* clock: a row */
+	Token *token;          /* of the last fence.acq_rel.gpu of its lanes, and the clock's version then */
+	uint32_t token_version;
+	uint32_t ahead;        /* lanes that are ahead of it */
 	bool clock_shown; /* somebody has seen the present time: the next access needs a new one */
 	uint32_t met, came; /* numbers of the last meetings of its lanes: which orders their memory; of any kind (shuffles and the like) */
 	uint32_t met_time;  /* accesses since `met` have at least this time */
@@ -233,6 +248,12 @@ struct Cta {
 	uint32_t block[3];
 };
 
+/* What another cluster has passed on: a component of the clocks, 1 where it is known. */
+typedef struct KnownToken {
+	Token *token;
+	uint32_t component;
+} KnownToken;
+
 struct Worker {
 	const TileCpuLaunch *launch;
 	uint32_t nctas, nthreads, nwarps; /* CTAs together (a cluster); of each */
@@ -255,8 +276,13 @@ struct Worker {
 
 	bool races; /* checks for them */
 	uint32_t run; /* counts runs, from 1 */
+	uint32_t cluster_run; /* of all of the launch: the number of the cluster, from 1 */
 	uint32_t meetings; /* of all warps' lanes, in all runs: no two have the same number */
 	ClockTable clocks;
+	GlobalShadow *global;
+	GlobalPage *pages[GLOBAL_PAGES];
+	KnownToken *tokens; /* of other clusters, that somebody here has acquired */
+	uint32_t ntokens, tokens_size;
 	Load *loads;
 	uint32_t nloads, loads_size;
 	float *product_scratch; /* wgmma.c */
@@ -267,7 +293,7 @@ struct Worker {
 
 /* ---- cta.c ---- */
 
-bool worker_open(Worker *k, const TileCpuLaunch *l);
+bool worker_open(Worker *k, const TileCpuLaunch *l, GlobalShadow *global);
 void worker_close(Worker *k);
 /* Runs the CTAs of cluster number `index`; false: error has the report. */
 bool worker_run(Worker *k, uint64_t index);
@@ -298,6 +324,8 @@ void schedule_wake(Thread *t);
 /* Before a thread learns what happened elsewhere: first the other lanes of its warp come to such a point, or stop.  The warp has one
  * clock, and what a lane learns must not count for what another does before. */
 void schedule_let_lanes_come(Thread *t);
+/* Lets other warps run, which is no progress. */
+void schedule_yield(Thread *t);
 /* After lanes have met: they go on in their order, whoever came last. */
 void schedule_in_order(Thread *t);
 void schedule_wake_list(Thread **list);
@@ -328,6 +356,8 @@ void sync_release_phases(Thread *t, SyncPoint *p);
 void sync_complete(Worker *k, SyncPoint *p, uint32_t component, uint32_t time);
 void sync_acquire(Thread *t, const SyncPoint *p);
 /* Whether all that had been released when it was last complete has happened before. */
+/* What t knows beyond its warp becomes the warp's. */
+void clock_catch_up(Thread *t);
 bool clock_knows(const Warp *w, const SyncPoint *p);
 void clock_meet(Warp *w); /* what its lanes do from now on comes after what all of them did */
 
@@ -348,6 +378,13 @@ void race_copy(Thread *t, uint32_t offset, uint32_t bytes, uint32_t line);      
 void race_copy_done(Thread *t, uint32_t offset, uint32_t bytes, uint32_t line); /* waited for: a write of its thread */
 /* Product `number` of t's warpgroup reads n lines of 16 bytes; clock: what all of its warps knew. */
 void race_product(Thread *t, const uint32_t *clock, uint32_t number, const uint32_t *lines, uint32_t n, uint32_t line);
+
+/* ---- global.c: tensors that a kernel uses in several ways ---- */
+
+GlobalShadow *global_open(void); /* NULL: out of memory */
+void global_close(GlobalShadow *g);
+/* A box or bytes that t loads, until the present phase of b, or stores, until it has waited for its group. */
+void global_transfer(Thread *t, const char *name, const void *base, const Transfer *x, uint32_t mode, const Mbarrier *b, uint32_t line);
 
 /* ---- mbarrier.c ---- */
 
@@ -373,6 +410,8 @@ void transfer_load(const Transfer *x, Cta *c, uint32_t first, uint32_t rows);
 /* All of it from shared memory to `staged`, in the order of the box, and from there to global memory. */
 void transfer_stage(const Transfer *x, const Cta *c, uint8_t *staged);
 void transfer_store(const Transfer *x, const uint8_t *staged, bool reduce);
+/* The bytes of row `row` that are in the tensor: their number, and where they begin. */
+uint32_t transfer_row(const Transfer *x, uint32_t row, uint8_t **global);
 /* Offset of 16 bytes of a swizzled tile. */
 static inline uint32_t swizzled(uint32_t address, uint32_t width)
 {

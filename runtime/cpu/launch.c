@@ -13,6 +13,7 @@ enum { MAX_WORKERS = 256 };
 
 typedef struct Launch {
 	const TileCpuLaunch *l;
+	GlobalShadow *global; /* NULL: races are not looked for */
 	uint64_t clusters;
 	atomic_uint_fast64_t next, done;
 	atomic_bool stop;
@@ -68,7 +69,7 @@ static void run_worker(Launch *x, bool first)
 {
 	Worker *k = malloc(sizeof *k);
 
-	if (k && worker_open(k, x->l)) {
+	if (k && worker_open(k, x->l, x->global)) {
 		list_worker(x, k, true);
 		work(x, k, first);
 		list_worker(x, k, false);
@@ -188,9 +189,11 @@ int tilecpu_launch(const TileCpuLaunch *l)
 	x.clusters = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2] / (l->cluster ? l->cluster : 1);
 	if (x.clusters == 0)
 		return 0;
+	x.global = l->no_race_check ? NULL : global_open();
 	pthread_mutex_init(&x.lock, NULL);
 	pthread_cond_init(&x.ended, NULL);
 	run_workers(&x);
+	global_close(x.global);
 	pthread_cond_destroy(&x.ended);
 	pthread_mutex_destroy(&x.lock);
 	return atomic_load(&x.stop) ? -1 : 0;

@@ -4,62 +4,33 @@
  * bytes, and the line.  An access is ordered after another when its clock has the other's component at that time.  What overwrites
  * or repeats an ordered access takes its place, for whoever races with the earlier one races with the later one too.
  */
-#include "runtime/cpu/cta.h"
+#include "runtime/cpu/race.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum Mode { MODE_READ, MODE_WRITE, MODE_ATOMIC } Mode;
-typedef enum Source { BY_THREADS, BY_PRODUCT, BY_STORE, BY_LOAD, BY_COPY } Source;
-
-/* What an event has to do with the other lanes of its warp: products are of all of them. */
-typedef enum LaneUse { LANES_NOT, LANES_CHECK, LANES_MARK } LaneUse;
-
-/* Access.what: the line with its file as in cpu_abi.h, and from these bits on its mode and source. */
-enum { ALL = 0xffff, MODE_SHIFT = 27, SOURCE_SHIFT = 29, NEVER = 0, FEW = sizeof ((Granule *)0)->few / sizeof(Access) };
-
-struct AccessList {
-	uint32_t size;
-	Access a[];
-};
-
-typedef struct Event {
-	Access x;              /* as it is remembered; no bytes */
-	uint32_t run;
-	const uint32_t *clock; /* what has happened before */
-	Granule *granules;     /* of the CTA whose shared memory it is */
-	bool finishes;         /* a cp.async, its own earlier write */
-	LaneUse lanes;
-	uint16_t high, several; /* the lane, as in LaneMarks; several: ALL where it is the whole warp */
-	uint64_t low;
-	uint32_t met, came;    /* its warp's meetings */
-	Thread *t;
-	const Cta *cta;
-	const char *what;
-} Event;
-
-static Mode mode_of(const Access *x)
-{
-	return (Mode)(x->what >> MODE_SHIFT & 3);
-}
-
-static Source source_of(const Access *x)
-{
-	return (Source)(x->what >> SOURCE_SHIFT);
-}
-
-static uint32_t line_of(const Access *x)
-{
-	return x->what & ((1u << MODE_SHIFT) - 1);
-}
-
-static Access *earlier(Granule *g)
-{
-	return g->more ? g->more->a : g->few;
-}
+enum { NEVER = 0, FEW = sizeof ((Granule *)0)->few / sizeof(Access) };
 
 /* ---- reports ---- */
+
+const char *race_place(const Event *e, uint32_t granule, uint32_t mask, char *text, size_t size)
+{
+	uint32_t byte = granule * GRANULE + (uint32_t)__builtin_ctz(mask);
+
+	if (e->global)
+		snprintf(text, size, "'%s' +%llu", e->global->tensor, (unsigned long long)(e->global->from_base + byte));
+	else
+		snprintf(text, size, "shared memory +%u", byte);
+	return text;
+}
+
+/* The other workers may go on. */
+static void leave(const Event *e)
+{
+	if (e->global)
+		pthread_mutex_unlock(e->global->held);
+}
 
 static const Thread *thread_of_component(const Worker *k, uint32_t component)
 {
@@ -77,49 +48,52 @@ static const Mbarrier *barrier_of_component(const Cta *c, uint32_t component)
 	return NULL;
 }
 
-/* The earlier access: what it was, where, whose, and how long it lasts. */
-static void describe(const Cta *c, const Access *x, char *text, size_t size)
+void race_describe(const Event *e, const Access *x, char *text, size_t size)
 {
 	static const char *const generic[] = { "the read", "the write", "the atomic" };
+	const Cta *c = e->cta;
 	LineText at = line_text(c->worker, line_of(x));
 	char who[96];
 	const Mbarrier *b;
 
 	if (source_of(x) == BY_LOAD) {
 		b = barrier_of_component(c, x->component);
-		snprintf(text, size, "the load of %s, which writes until phase %u of mbarrier %s is waited for", at.text, x->time - 1,
-			b ? mbarrier_name(b, who, sizeof who) : "?");
+		snprintf(text, size, "the load of %s, which %s until phase %u of mbarrier %s is waited for", at.text, mode_of(x) == MODE_READ ? "reads" : "writes",
+			x->time - 1, b ? mbarrier_name(b, who, sizeof who) : "?");
 		return;
 	}
 	if (source_of(x) == BY_COPY) {
-		snprintf(text, size, "the cp_async of %s, which writes until it is waited for", at.text);
+		snprintf(text, size, "the cp_async of %s, which %s until it is waited for", at.text, mode_of(x) == MODE_READ ? "reads" : "writes");
 		return;
 	}
 	report_who(thread_of_component(c->worker, x->component), who, sizeof who);
 	if (source_of(x) == BY_PRODUCT)
 		snprintf(text, size, "the wgmma of %s (%s and its warpgroup), which reads until wgmma_wait", at.text, who);
 	else if (source_of(x) == BY_STORE)
-		snprintf(text, size, "the store of %s (%s), which reads until store_wait_read", at.text, who);
+		snprintf(text, size, "the store of %s (%s), which %s", at.text, who, mode_of(x) == MODE_READ ? "reads until store_wait_read" : "writes until store_wait");
 	else
 		snprintf(text, size, "%s of %s (%s)", generic[mode_of(x)], at.text, who);
 }
 
 static _Noreturn void report_race(const Event *e, const Access *x, uint32_t granule)
 {
-	char other[256];
+	char other[256], place[NAME_SIZE];
 
-	describe(e->cta, x, other, sizeof other);
-	report_fail(e->t, line_of(&e->x), "race on shared memory +%u: nothing orders this %s after %s",
-		granule * GRANULE + (uint32_t)__builtin_ctz(x->mask), e->what, other);
+	race_describe(e, x, other, sizeof other);
+	leave(e);
+	report_fail(e->t, line_of(&e->x), "race on %s: nothing orders this %s after %s", race_place(e, granule, x->mask, place, sizeof place), e->what, other);
 }
 
 static _Noreturn void report_unfenced(const Event *e, const Access *x, uint32_t granule)
 {
 	const Worker *k = e->cta->worker;
-	char who[96];
+	char who[96], place[NAME_SIZE];
 
-	report_fail(e->t, line_of(&e->x), "%s at %s reads shared memory +%u written at %s (%s) without a fence.proxy.async in between", e->what,
-		line_text(k, line_of(&e->x)).text, granule * GRANULE, line_text(k, line_of(x)).text, report_who(thread_of_component(k, x->component), who, sizeof who));
+	report_who(thread_of_component(k, x->component), who, sizeof who);
+	leave(e);
+	report_fail(e->t, line_of(&e->x), "%s at %s reads %s written at %s (%s) without a fence.proxy.async in between%s", e->what,
+		line_text(k, line_of(&e->x)).text, race_place(e, granule, ALL, place, sizeof place), line_text(k, line_of(x)).text, who,
+		e->global ? NO_GLOBAL_FENCE : "");
 }
 
 /* The last read or other access of its own warp there, in bytes of mask. */
@@ -140,12 +114,13 @@ static const Access *own_access(const Event *e, Granule *g, uint32_t mask, bool 
 static _Noreturn void report_lanes(const Event *e, uint32_t granule, uint32_t mask, bool written)
 {
 	const Access *x = own_access(e, &e->granules[granule], mask, written);
-	char other[256] = "an access";
+	char other[256] = "an access", place[NAME_SIZE];
 
 	if (x)
-		describe(e->cta, x, other, sizeof other);
-	report_fail(e->t, line_of(&e->x), "race on shared memory +%u: nothing orders this %s after %s of another lane of the warp: a sync lacks",
-		granule * GRANULE + (uint32_t)__builtin_ctz(mask), e->what, other);
+		race_describe(e, x, other, sizeof other);
+	leave(e);
+	report_fail(e->t, line_of(&e->x), "race on %s: nothing orders this %s after %s of another lane of the warp: a sync lacks",
+		race_place(e, granule, mask, place, sizeof place), e->what, other);
 }
 
 /* ---- between the lanes of a warp ----
@@ -214,18 +189,6 @@ static inline void touch_lanes(const Event *e, Granule *g, uint32_t granule, uin
 		mark(m, e, mask);
 }
 
-static inline void of_lane(Event *e, const Thread *t, LaneUse lanes)
-{
-	uint32_t lane = thread_lane(t);
-	uint64_t bits = (lane & 1) | (lane & 2) << 15 | (uint64_t)(lane & 4) << 30 | (uint64_t)(lane & 8) << 45;
-
-	e->low = bits * ALL; /* not kept with the thread: that would be one more line of cache to wait for */
-	e->high = lane & 16 ? ALL : 0;
-	e->met = t->warp->met;
-	e->came = t->warp->came;
-	e->lanes = lanes;
-}
-
 /* ---- the check ---- */
 
 /* A wgmma-group is the warpgroup's: when one of its warps has waited for it, it is done. */
@@ -246,8 +209,8 @@ static bool unfenced(const Access *x, const Event *e)
 {
 	const Worker *k = e->cta->worker;
 
-	return mode_of(&e->x) == MODE_READ && source_of(&e->x) != BY_THREADS && source_of(x) == BY_THREADS
-		&& e->clock[x->component + k->nctas * k->nwarps * COMPONENT_FENCED] < x->time;
+	return mode_of(&e->x) == MODE_READ && source_of(&e->x) != BY_THREADS && source_of(&e->x) != BY_COPY && source_of(x) == BY_THREADS
+		&& (e->global || e->clock[x->component + k->nctas * k->nwarps * COMPONENT_FENCED] < x->time);
 }
 
 /* Whether both may touch the same bytes as it is. */
@@ -376,16 +339,6 @@ static inline void touch(const Event *e, uint32_t granule, uint32_t mask)
 	touch_anew(e, granule, mask);
 }
 
-/* Those of bytes [offset, offset + bytes) that are in that granule. */
-static inline uint32_t mask_of(uint32_t offset, uint32_t bytes, uint32_t granule)
-{
-	uint32_t mask = ALL, end = offset + bytes;
-
-	if (granule == offset / GRANULE)
-		mask = ALL << offset % GRANULE & ALL;
-	return granule == (end - 1) / GRANULE ? mask & ALL >> (GRANULE - 1 - (end - 1) % GRANULE) : mask;
-}
-
 static void touch_many(const Event *e, uint32_t offset, uint32_t bytes)
 {
 	for (uint32_t i = offset / GRANULE; i <= (offset + bytes - 1) / GRANULE; i++)
@@ -400,18 +353,9 @@ static inline void touch_range(const Event *e, uint32_t offset, uint32_t bytes)
 		touch_many(e, offset, bytes);
 }
 
-static void event(Event *e, Thread *t, const Cta *c, const char *what, Mode mode, Source source, uint32_t line)
+void race_touch(const Event *e, uint32_t granule, uint32_t mask)
 {
-	*e = (Event){ .x = { .what = (line & ((1u << MODE_SHIFT) - 1)) | (uint32_t)mode << MODE_SHIFT | (uint32_t)source << SOURCE_SHIFT },
-		.run = c->worker->run, .granules = c->granules, .t = t, .cta = c, .what = what };
-}
-
-/* What t knows now; the event happens at that time of that component. */
-static void happens(Event *e, uint32_t component, uint32_t time)
-{
-	e->x.component = (uint16_t)component;
-	e->x.time = time;
-	e->clock = clock_row(e->t->cta->worker, e->t->warp->clock);
+	touch(e, granule, mask);
 }
 
 /* ---- accesses of threads ---- */

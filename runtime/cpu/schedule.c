@@ -107,6 +107,16 @@ void schedule_let_lanes_come(Thread *t)
 	schedule_block(t);
 }
 
+void schedule_yield(Thread *t)
+{
+	Worker *k = t->cta->worker;
+
+	t->warp->runnable |= 1u << thread_lane(t);
+	atomic_store_explicit(&k->switches, atomic_load_explicit(&k->switches, memory_order_relaxed) - 1, memory_order_relaxed);
+	k->current = NULL;
+	fiber_switch(&t->fiber, &k->host);
+}
+
 void schedule_in_order(Thread *t)
 {
 	make_runnable(t);
@@ -140,7 +150,9 @@ static void run_warp(Worker *k)
 	w->descending = random_below(k, 4) == 0;
 	k->running = w;
 	fiber_switch(&k->host, pick(k));
-	w->queued = false;
+	w->queued = w->runnable; /* it has yielded */
+	if (w->queued)
+		k->runnable[k->nrunnable++] = w;
 }
 
 void schedule_run(Worker *k)

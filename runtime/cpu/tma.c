@@ -93,6 +93,16 @@ static RowPart row_part(const Transfer *x, uint32_t row)
 	return p;
 }
 
+uint32_t transfer_row(const Transfer *x, uint32_t row, uint8_t **global)
+{
+	RowPart p = { .global = x->plain + (size_t)row * 16, .end = 16 };
+
+	if (x->map)
+		p = row_part(x, row);
+	*global = p.global;
+	return p.end - p.begin;
+}
+
 static uint32_t chunk_address(const Transfer *x, uint32_t row, uint32_t chunk)
 {
 	uint32_t width = x->map->swizzle_bytes ? x->map->swizzle_bytes : 16;

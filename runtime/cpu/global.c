@@ -1,0 +1,550 @@
+/* global.c - the happens-before check of tensors that a kernel uses in several ways (reads and writes, or atomics beside them).
+ *
+ * 16 bytes remember accesses as those of shared memory do (race.c), but for all CTAs: those of the cluster that came last as a granule, those of
+ * the others beside it.  What other clusters did is known by tokens: a fence.acq_rel.gpu takes a copy of its thread's clock, the atomics behind it
+ * leave that at their element, and a fence behind an atomic of another CTA on that element acquires it.  For whoever has acquired it a token is one
+ * more component of the clocks, which barriers pass on.
+ */
+#include "runtime/cpu/race.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAGE = 4096, PAGE_GRANULES = PAGE / GRANULE, BUCKETS = 4096, MOST_READERS = 64 };
+
+/* An access of another cluster than the last. */
+typedef struct Foreign {
+	uint32_t run;
+	Access x;
+} Foreign;
+
+/* What fences of one warp have passed on: the clock, and all that it knew of other clusters. */
+struct Token {
+	Token *next; /* of the launch */
+	uint32_t run, warp, serial, n, nknown;
+	uint32_t *row;
+	Token **known;
+};
+
+/* An element that atomics change. */
+typedef struct Flag {
+	struct Flag *next;
+	uintptr_t at;
+	Token **tokens;
+	uint32_t ntokens, size;
+} Flag;
+
+typedef struct GlobalGranule {
+	Granule own; /* of cluster own.run */
+	Foreign *others;
+	uint32_t nothers, size;
+	Flag *flags;
+} GlobalGranule;
+
+struct GlobalPage {
+	GlobalPage *next;
+	uintptr_t number;
+	pthread_mutex_t lock;
+	GlobalGranule granules[PAGE_GRANULES];
+};
+
+struct GlobalShadow {
+	pthread_mutex_t lock; /* of the table and the tokens */
+	GlobalPage *table[BUCKETS];
+	Token *tokens;
+};
+
+/* ---- storage ---- */
+
+static void *zeros(size_t n, size_t size)
+{
+	void *p = calloc(n, size);
+
+	if (!p)
+		abort();
+	return p;
+}
+
+GlobalShadow *global_open(void)
+{
+	GlobalShadow *g = zeros(1, sizeof *g);
+
+	pthread_mutex_init(&g->lock, NULL);
+	return g;
+}
+
+static void close_granule(GlobalGranule *g)
+{
+	for (Flag *f = g->flags, *next; f; f = next) {
+		next = f->next;
+		free(f->tokens);
+		free(f);
+	}
+	free(g->own.more);
+	free(g->others);
+}
+
+static void close_page(GlobalPage *p)
+{
+	for (uint32_t i = 0; i < PAGE_GRANULES; i++)
+		close_granule(&p->granules[i]);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+void global_close(GlobalShadow *g)
+{
+	if (!g)
+		return;
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		for (GlobalPage *p = g->table[i], *next; p; p = next) {
+			next = p->next;
+			close_page(p);
+		}
+	for (Token *t = g->tokens, *next; t; t = next) {
+		next = t->next;
+		free(t->row);
+		free(t->known);
+		free(t);
+	}
+	pthread_mutex_destroy(&g->lock);
+	free(g);
+}
+
+static GlobalPage *new_page(uintptr_t number, GlobalPage *next)
+{
+	GlobalPage *p = zeros(1, sizeof *p);
+
+	p->number = number;
+	p->next = next;
+	pthread_mutex_init(&p->lock, NULL);
+	return p;
+}
+
+static GlobalPage *page_at(Worker *k, uintptr_t number)
+{
+	GlobalPage **recent = &k->pages[number % GLOBAL_PAGES], **bucket = &k->global->table[number % BUCKETS], *p;
+
+	if (*recent && (*recent)->number == number)
+		return *recent;
+	pthread_mutex_lock(&k->global->lock);
+	for (p = *bucket; p && p->number != number; p = p->next)
+		;
+	if (!p)
+		p = *bucket = new_page(number, *bucket);
+	pthread_mutex_unlock(&k->global->lock);
+	return *recent = p;
+}
+
+/* ---- tokens ---- */
+
+static bool tells(const Token *t, uint32_t run, const Access *x)
+{
+	return t->run == run && x->component < t->n && t->row[x->component] >= x->time;
+}
+
+static bool passes_on(const Token *t, uint32_t run, const Access *x)
+{
+	bool told = tells(t, run, x);
+
+	for (uint32_t i = 0; !told && i < t->nknown; i++)
+		told = tells(t->known[i], run, x);
+	return told;
+}
+
+/* Of each warp the last will do: it tells what those before it told. */
+static void add_token(Token **list, uint32_t *n, Token *t)
+{
+	uint32_t i = 0;
+
+	while (i < *n && (list[i]->run != t->run || list[i]->warp != t->warp))
+		i++;
+	if (i == *n)
+		list[(*n)++] = t;
+	else if (list[i]->serial < t->serial)
+		list[i] = t;
+}
+
+static void add_known(const Worker *k, Token *t, const uint32_t *row)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < k->ntokens; i++)
+		most += row[k->tokens[i].component] ? 1 + k->tokens[i].token->nknown : 0;
+	t->known = zeros(most + 1, sizeof *t->known);
+	for (uint32_t i = 0; i < k->ntokens; i++) {
+		const KnownToken *x = &k->tokens[i];
+
+		for (uint32_t j = 0; row[x->component] && j < x->token->nknown; j++)
+			add_token(t->known, &t->nknown, x->token->known[j]);
+		if (row[x->component])
+			add_token(t->known, &t->nknown, x->token);
+	}
+}
+
+static uint32_t component_of(Worker *k, Token *t)
+{
+	for (uint32_t i = 0; i < k->ntokens; i++)
+		if (k->tokens[i].token == t)
+			return k->tokens[i].component;
+	k->tokens = grow(k->tokens, k->ntokens, &k->tokens_size, sizeof *k->tokens);
+	k->tokens[k->ntokens++] = (KnownToken){ t, clock_new_component(k) };
+	return k->tokens[k->ntokens - 1].component;
+}
+
+/* The row of what t knows, ahead of its warp. */
+static uint32_t *row_ahead(Thread *t)
+{
+	Worker *k = t->cta->worker;
+	Warp *w = t->warp;
+
+	if (!t->ahead) {
+		t->ahead = clock_new(k);
+		w->ahead++;
+	}
+	for (uint32_t i = 0; i < k->clocks.ncomponents; i++) {
+		uint32_t *mine = clock_row(k, t->ahead) + i, warps = clock_row(k, w->clock)[i];
+
+		*mine = *mine > warps ? *mine : warps;
+	}
+	return clock_row(k, t->ahead);
+}
+
+static void learn(Thread *t, Token *token)
+{
+	Worker *k = t->cta->worker;
+	uint32_t component = token->run == k->cluster_run ? 0 : component_of(k, token), *row = row_ahead(t);
+
+	if (component)
+		row[component] = 1;
+	for (uint32_t i = 0; !component && i < token->n; i++)
+		row[i] = row[i] > token->row[i] ? row[i] : token->row[i];
+}
+
+/* Of what t knows now; what its warp does from now on comes after it. */
+static Token *new_token(Thread *t)
+{
+	Worker *k = t->cta->worker;
+	Warp *w = t->warp;
+	const uint32_t *row = t->ahead ? row_ahead(t) : clock_row(k, w->clock);
+	Token *x = zeros(1, sizeof *x);
+
+	x->run = k->cluster_run;
+	x->warp = (uint32_t)(w - k->warps);
+	x->serial = w->token ? w->token->serial + 1 : 1;
+	x->n = k->clocks.ncomponents;
+	x->row = zeros(x->n, sizeof *x->row);
+	memcpy(x->row, row, x->n * sizeof *row);
+	add_known(k, x, row);
+	pthread_mutex_lock(&k->global->lock);
+	x->next = k->global->tokens;
+	k->global->tokens = x;
+	pthread_mutex_unlock(&k->global->lock);
+	w->token = x;
+	w->token_version = w->clock_version;
+	w->clock_shown = true;
+	return x;
+}
+
+static Flag *flag_at(GlobalGranule *g, uintptr_t at)
+{
+	Flag *f = g->flags;
+
+	while (f && f->at != at)
+		f = f->next;
+	return f;
+}
+
+static void acquire(Thread *t, uintptr_t at)
+{
+	GlobalPage *p = page_at(t->cta->worker, at / PAGE);
+	const Flag *f;
+
+	pthread_mutex_lock(&p->lock);
+	f = flag_at(&p->granules[at / GRANULE % PAGE_GRANULES], at);
+	for (uint32_t i = 0; f && i < f->ntokens; i++)
+		learn(t, f->tokens[i]);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void leave_token(Thread *t, uintptr_t at)
+{
+	GlobalPage *p = page_at(t->cta->worker, at / PAGE);
+	GlobalGranule *g = &p->granules[at / GRANULE % PAGE_GRANULES];
+	Flag *f;
+
+	pthread_mutex_lock(&p->lock);
+	f = flag_at(g, at);
+	if (!f) {
+		f = zeros(1, sizeof *f);
+		f->at = at;
+		f->next = g->flags;
+		g->flags = f;
+	}
+	f->tokens = grow(f->tokens, f->ntokens, &f->size, sizeof *f->tokens);
+	add_token(f->tokens, &f->ntokens, t->released);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* What others pass on by an element is acquired by the fence behind the atomic, for by then it is certainly there. */
+static void see(Thread *t, uintptr_t at)
+{
+	for (uint32_t i = 0; i < t->nseen && i < SEEN_FLAGS; i++)
+		if (t->seen[i] == at)
+			return;
+	t->seen[t->nseen++ % SEEN_FLAGS] = at;
+}
+
+void tilecpu_fence_device(TileCpuThread *t)
+{
+	Thread *self = thread_of(t);
+	Warp *w = self->warp;
+
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!self->cta->worker->races)
+		return;
+	for (uint32_t i = 0; i < self->nseen && i < SEEN_FLAGS; i++)
+		acquire(self, self->seen[i]);
+	self->nseen = 0;
+	self->released = !self->ahead && w->token && w->token_version == w->clock_version ? w->token : new_token(self);
+}
+
+/* ---- accesses ---- */
+
+/* Whether x, of a cluster in its `run`, comes before e. */
+static bool comes_before(const Event *e, uint32_t run, const Access *x)
+{
+	const Worker *k = e->cta->worker;
+
+	if (run == e->run)
+		return e->clock[x->component] >= x->time;
+	for (uint32_t i = 0; i < k->ntokens; i++)
+		if (e->clock[k->tokens[i].component] && passes_on(k->tokens[i].token, run, x))
+			return true;
+	return false;
+}
+
+/* By TMA; cp.async reads as threads do. */
+static bool is_async(const Access *x)
+{
+	return source_of(x) == BY_LOAD || source_of(x) == BY_STORE;
+}
+
+static bool both_may(const Access *x, const Access *y)
+{
+	return mode_of(x) == mode_of(y) && mode_of(x) != MODE_WRITE;
+}
+
+static _Noreturn void report_foreign(const Event *e, const Foreign *f, uint32_t mask)
+{
+	const Worker *k = e->cta->worker;
+	char other[256], place[NAME_SIZE];
+
+	race_describe(e, &f->x, other, sizeof other);
+	race_place(e, 0, f->x.mask & mask, place, sizeof place);
+	pthread_mutex_unlock(e->global->held);
+	report_fail(e->t, line_of(&e->x), "race on %s: nothing orders this %s after %s of %s %u", place, e->what, other, k->nctas > 1 ? "cluster" : "CTA", f->run - 1);
+}
+
+/* TMA reads what threads have written. */
+static _Noreturn void report_proxy(const Event *e, const Foreign *f)
+{
+	char other[256], place[NAME_SIZE];
+
+	race_describe(e, &f->x, other, sizeof other);
+	race_place(e, 0, f->x.mask, place, sizeof place);
+	pthread_mutex_unlock(e->global->held);
+	report_fail(e->t, line_of(&e->x), "this %s reads %s behind %s without a fence.proxy.async in between%s", e->what, place, other, NO_GLOBAL_FENCE);
+}
+
+/* What other clusters have done, and what this one did before they came. */
+static void touch_others(const Event *e, GlobalGranule *g, uint32_t mask)
+{
+	uint32_t kept = 0, readers = 0;
+
+	for (uint32_t i = 0; i < g->nothers; i++) {
+		Foreign *f = &g->others[i];
+		bool before = f->x.mask & mask && comes_before(e, f->run, &f->x);
+
+		if (f->x.mask & mask && !both_may(&f->x, &e->x) && !before)
+			report_foreign(e, f, mask);
+		if (f->x.mask & mask && mode_of(&e->x) == MODE_READ && is_async(&e->x) && mode_of(&f->x) == MODE_WRITE && source_of(&f->x) == BY_THREADS)
+			report_proxy(e, f);
+		if (before && (mode_of(&e->x) == MODE_WRITE || mode_of(&e->x) == mode_of(&f->x)))
+			f->x.mask &= (uint16_t)~mask;
+		readers += mode_of(&f->x) == MODE_READ;
+		if (f->x.mask && (mode_of(&f->x) != MODE_READ || readers <= MOST_READERS))
+			g->others[kept++] = *f;
+	}
+	g->nothers = kept;
+}
+
+static void set_aside(GlobalGranule *g, const Access *x)
+{
+	if (!x->mask)
+		return;
+	g->others = grow(g->others, g->nothers, &g->size, sizeof *g->others);
+	g->others[g->nothers++] = (Foreign){ g->own.run, *x };
+}
+
+static void touch(Event *e, GlobalGranule *g, uint32_t mask)
+{
+	if (g->own.run != e->run) {
+		for (uint32_t i = 0; g->own.run && i < g->own.n; i++)
+			set_aside(g, &earlier(&g->own)[i]);
+		if (g->own.run)
+			set_aside(g, &g->own.last);
+		memset(&g->own.lanes, 0, sizeof g->own.lanes);
+	}
+	if (g->nothers)
+		touch_others(e, g, mask);
+	e->granules = &g->own;
+	race_touch(e, 0, mask);
+}
+
+/* Bytes [at, at + bytes), page by page. */
+static void touch_range(Event *e, const char *name, const void *base, uintptr_t at, uint32_t bytes)
+{
+	Worker *k = e->cta->worker;
+
+	for (uintptr_t page = at / PAGE; page <= (at + bytes - 1) / PAGE; page++) {
+		GlobalPage *p = page_at(k, page);
+		GlobalPlace place = { .tensor = name, .held = &p->lock };
+
+		e->global = &place;
+		pthread_mutex_lock(&p->lock);
+		for (uintptr_t i = at > page * PAGE ? at / GRANULE : page * PAGE_GRANULES; i <= (at + bytes - 1) / GRANULE && i / PAGE_GRANULES == page; i++) {
+			place.from_base = i * GRANULE - (uintptr_t)base;
+			touch(e, &p->granules[i % PAGE_GRANULES], mask_of(at, bytes, i));
+		}
+		pthread_mutex_unlock(&p->lock);
+	}
+}
+
+/* Elements, or rows of a box. */
+typedef struct Accesses {
+	const char *tensor;
+	const void *base;
+	const void *const *at;
+	uint32_t n, bytes, line;
+} Accesses;
+
+static void of_cluster(Event *e, Thread *t, LaneUse lanes)
+{
+	e->run = t->cta->worker->cluster_run;
+	if (t->ahead)
+		e->clock = row_ahead(t);
+	of_lane(e, t, lanes);
+}
+
+static void touch_all(Event *e, const Accesses *a)
+{
+	for (uint32_t i = 0; i < a->n; i++)
+		touch_range(e, a->tensor, a->base, (uintptr_t)a->at[i], a->bytes);
+}
+
+static void by_threads(Thread *t, Mode mode, uint32_t now, const Accesses *a)
+{
+	static const char *const what[] = { "read", "write", "atomic" };
+	Event e;
+
+	event(&e, t, t->cta, what[mode], mode, BY_THREADS, a->line);
+	happens(&e, clock_component(t->warp, COMPONENT_ACCESSES), now);
+	of_cluster(&e, t, LANES_MARK);
+	touch_all(&e, a);
+}
+
+/* Where a mask is off, without bytes, the place means nothing. */
+static bool is_followed(const Thread *t, const Accesses *a)
+{
+	return a->bytes && t->cta->worker->races;
+}
+
+/* An atomic right behind its fence is known to whoever acquires what it passes on. */
+static uint32_t time_of_atomic(Thread *t)
+{
+	Warp *w = t->warp;
+
+	if (t->released && t->released == w->token && w->token_version == w->clock_version)
+		return clock_row(t->cta->worker, w->clock)[clock_component(w, COMPONENT_ACCESSES)];
+	return clock_now(t);
+}
+
+static void by_atomics(Thread *t, bool polls, const Accesses *a)
+{
+	if (!is_followed(t, a))
+		return;
+	by_threads(t, MODE_ATOMIC, time_of_atomic(t), a);
+	for (uint32_t i = 0; i < a->n; i++) {
+		see(t, (uintptr_t)a->at[i]);
+		if (t->released && !polls)
+			leave_token(t, (uintptr_t)a->at[i]);
+	}
+}
+
+#define ACCESSES (Accesses){ name, base, at, n, bytes, line }
+
+void tilecpu_global_reads(TileCpuThread *t, const char *name, const void *base, const void *const *at, uint32_t n, uint32_t bytes, uint32_t line)
+{
+	if (is_followed(thread_of(t), &ACCESSES))
+		by_threads(thread_of(t), MODE_READ, clock_now(thread_of(t)), &ACCESSES);
+}
+
+void tilecpu_global_writes(TileCpuThread *t, const char *name, const void *base, const void *const *at, uint32_t n, uint32_t bytes, uint32_t line)
+{
+	if (is_followed(thread_of(t), &ACCESSES))
+		by_threads(thread_of(t), MODE_WRITE, clock_now(thread_of(t)), &ACCESSES);
+}
+
+void tilecpu_global_atomics(TileCpuThread *t, const char *name, const void *base, const void *const *at, uint32_t n, uint32_t bytes, uint32_t line)
+{
+	by_atomics(thread_of(t), false, &ACCESSES);
+}
+
+void tilecpu_global_polls(TileCpuThread *t, const char *name, const void *base, const void *const *at, uint32_t n, uint32_t bytes, uint32_t line)
+{
+	Thread *self = thread_of(t);
+
+	if (n == 1 && self->nseen && self->seen[(self->nseen - 1) % SEEN_FLAGS] == (uintptr_t)at[0]) /* again: it waits for others */
+		schedule_yield(self);
+	by_atomics(self, true, &ACCESSES);
+}
+
+/* ---- asynchronous ones ---- */
+
+void tilecpu_global_copies(TileCpuThread *t, const char *name, const void *base, const void *const *at, uint32_t n, uint32_t bytes, uint32_t line)
+{
+	Thread *self = thread_of(t);
+	Event e;
+
+	if (!is_followed(self, &ACCESSES))
+		return;
+	event(&e, self, self->cta, "cp_async", MODE_READ, BY_COPY, line);
+	happens(&e, clock_component(self->warp, COMPONENT_COPIES), self->copy_groups + 1);
+	of_cluster(&e, self, LANES_CHECK);
+	touch_all(&e, &ACCESSES);
+}
+
+void global_transfer(Thread *t, const char *name, const void *base, const Transfer *x, uint32_t mode, const Mbarrier *b, uint32_t line)
+{
+	static const char *const what[] = { "load", "store", "addition" };
+	uint8_t *at;
+	Event e;
+
+	if (!t->cta->worker->races)
+		return;
+	event(&e, t, t->cta, what[mode], (Mode)mode, mode == MODE_READ ? BY_LOAD : BY_STORE, line);
+	if (mode == MODE_READ)
+		happens(&e, b->component, b->phase + 1);
+	else
+		happens(&e, clock_component(t->warp, COMPONENT_WRITTEN), t->store_groups + 1);
+	of_cluster(&e, t, LANES_CHECK);
+	for (uint32_t row = 0; row < x->rows; row++) {
+		uint32_t bytes = transfer_row(x, row, &at);
+
+		if (bytes)
+			touch_range(&e, name, base, (uintptr_t)at, bytes);
+	}
+}
