@@ -59,8 +59,14 @@ def tag(files, settings):
 
 def project(folder):
     """name, version and so on of pyproject.toml, whose lines are simple enough to be read so in Python 3.10."""
-    text = (folder / "pyproject.toml").read_text().split("[project]")[1]
+    text = (folder / "pyproject.toml").read_text().split("[project]")[1].split("\n[")[0]
     return dict(re.findall(r'^([a-z-]+) = "(.*)"$', text, re.M))
+
+
+def entry_points(folder):
+    """entry_points.txt of pyproject.toml's, whose lines are the same in both."""
+    parts = re.findall(r'^\[project\.entry-points\."(.*)"\]\n((?:.+\n)*)', (folder / "pyproject.toml").read_text(), re.M)
+    return "".join(f"[{group}]\n{lines}".replace('"', "") for group, lines in parts)
 
 
 def pack(source, staged, wheel_directory, tag, licenses=None):
@@ -73,6 +79,7 @@ def pack(source, staged, wheel_directory, tag, licenses=None):
                             f"Requires-Python: {p['requires-python']}\nDescription-Content-Type: text/markdown\n\n{readme}",
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: tile\nRoot-Is-Purelib: false\nTag: {tag}\n",
         f"{info}/LICENSE": (ROOT / "LICENSE").read_text(),
+        **({f"{info}/entry_points.txt": entry_points(source)} if entry_points(source) else {}),
         **{f"{info}/{n}": text for n, text in (licenses or {}).items()},
     }
     name = f"{p['name']}-{p['version']}-{tag}.whl"

@@ -29,6 +29,7 @@ def test_opcheck_others(name):
     torch.library.opcheck(getattr(torch.ops.tilekern, f"{name}_infer").default, args)
     dout = torch.randn(args[2].shape, device=DEVICE).bfloat16()
     torch.library.opcheck(getattr(torch.ops.tilekern, f"{name}_bwd").default, (*args[:9], None, dout, None))
+    torch.library.opcheck(getattr(torch.ops.tilekern, f"{name}_grads").default, (*args[:9], None, dout, None, 0.0, 0, False, 31))
     pool, slots = torch.randn(3, 2, 128, 128, device=DEVICE), torch.tensor([1], device=DEVICE)
     torch.library.opcheck(getattr(torch.ops.tilekern, f"{name}_prefill").default, (*args[:7], pool, slots, torch.zeros_like(args[2])))
 

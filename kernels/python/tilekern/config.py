@@ -29,6 +29,13 @@ def devices():
     return names
 
 
+def unprepared():
+    """Why calls are not launched as graphs, where that failed."""
+    why = ctypes.c_char_p()
+    count = ops.LIBRARY.tilekern_torch_unprepared(ctypes.byref(why))
+    return [("calls", f"{count} could not be made graphs and go kernel by kernel: {why.value.decode()}")] if count else []
+
+
 def config():
     """Lines of (name, value)."""
     from . import __version__
@@ -39,6 +46,7 @@ def config():
     lines.append(("FLA", "not imported" if fla is None else f"{getattr(fla, '__version__', '?')}, "
                   + ("backend registered" if "tilekern.fla" in sys.modules else "import tilekern.fla registers the backend")))
     lines += [(n, os.environ[n]) for n in ("TILEKERN_LIB", "TILEKERN_LOG", "FLA_TILEKERN") if n in os.environ]
+    lines += unprepared()
     lines += [(function, f"{n} x {what}") for (function, what), n in sorted(log.counts.items())]
     return lines
 

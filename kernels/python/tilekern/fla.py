@@ -2,8 +2,6 @@
 
 FLA_TILEKERN=0 in the environment turns it off.  Calls that are not served go to FLA's next backend; tilekern.show_config() counts both.
 """
-import torch
-
 try:
     from fla.backends import BaseBackend, register
     from fla.ops.kda import chunk_kda as fla_chunk_kda
@@ -13,16 +11,10 @@ except ImportError as e:
 from . import functions, log
 
 
-def device_refusal(q):
-    if q.is_cuda and torch.cuda.get_device_capability(q.device) != (9, 0):
-        return f"{q.device} is of compute capability {torch.cuda.get_device_capability(q.device)}, not (9, 0)"
-    return None
-
-
 def verdict(function, check, *args, **kwargs):
     """(True, None), or (False, why): what FLA itself refuses is rejected here so that its own error is raised."""
     try:
-        reason = check(*args, **kwargs) or device_refusal(args[0] if args else kwargs["q"])
+        reason = check(*args, **kwargs) or functions.device_refusal(args[0] if args else kwargs["q"])
     except (ValueError, AssertionError, DeprecationWarning) as e:
         reason = f"FLA raises: {e}"
     if reason:

@@ -112,7 +112,9 @@ def needs_gradient(q, k, v, g, beta, initial_state, kwargs):
         return False
     if q.requires_grad or k.requires_grad or v.requires_grad or g.requires_grad or beta.requires_grad:
         return True
-    return any(t is not None and t.requires_grad for t in (initial_state, kwargs.get("A_log"), kwargs.get("dt_bias")))
+    if initial_state is not None and initial_state.requires_grad:
+        return True
+    return bool(kwargs) and any(t is not None and t.requires_grad for t in (kwargs.get("A_log"), kwargs.get("dt_bias")))
 
 
 def refusal(kind, q, k, v, g, beta, trained, scale, initial_state, cp_context):
@@ -140,6 +142,12 @@ def refusal(kind, q, k, v, g, beta, trained, scale, initial_state, cp_context):
     return None
 
 
+def device_refusal(q):
+    if q.is_cuda and torch.cuda.get_device_capability(q.device) != (9, 0):
+        return f"{q.device} is of compute capability {torch.cuda.get_device_capability(q.device)}, not (9, 0)"
+    return None
+
+
 # ---- the call --------------------------------------------------------------------------------------------------------
 
 def channels(n):
@@ -157,19 +165,19 @@ def states_padded(t, K, V, v_first):
     return padded(t, V, K) if v_first else padded(t, K, V)
 
 
-def call(kind, q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, scale, options, v_first, final, save, lower_bound, trained):
+def call(kind, trained, tensors, numbers):
     """The operator on channels that its kernels take, a multiple of 8: zeros are added and taken away."""
-    K, V = q.shape[-1], v.shape[-1]
+    K, V = tensors[0].size(-1), tensors[2].size(-1)
     if K % 8 == 0 and V % 8 == 0:
-        return ops.forward(kind.name, trained, q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, scale or 0.0, options, v_first, final, save,
-                           lower_bound)
+        return ops.forward(kind.name, trained, tensors, numbers)
+    q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens = tensors
+    scale, options, v_first, final, *others = numbers
     k_up, v_up = channels(K), channels(V)
     q, k, v, initial_state = padded(q, k_up), padded(k, k_up), padded(v, v_up), states_padded(initial_state, k_up, v_up, v_first)
     if kind is KDA:
         g = padded(g, k_up)
         dt_bias = None if dt_bias is None else padded(dt_bias.view(-1, K), k_up).flatten()
-    o, state = ops.forward(kind.name, trained, q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, scale or K**-0.5, options, v_first, final, save,
-                           lower_bound)
+    o, state = ops.forward(kind.name, trained, (q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens), (scale or K**-0.5, options, v_first, final, *others))
     if final:
         state = (state[..., :V, :K] if v_first else state[..., :K, :V]).contiguous()
     return o[..., :V], state
@@ -192,21 +200,36 @@ def refuse(function, reason):
     raise ValueError(f"{function}: {reason}")
 
 
-def attempt(function, diagnose, trained, kwargs, *args):
-    """The call.  The operator checks everything itself, so that FLA's checks, which say it in FLA's words, wait until it has failed - but where what is
-    wrong would be seen later only, or not at all."""
+def attempt(function, diagnose, arguments, early, kind, trained, tensors, numbers):
+    """The call.  The operator checks everything itself, so that `diagnose`, FLA's checks in FLA's words, waits until it has failed - but where it is to be
+    `early`: what is wrong would be seen later only, or not at all."""
     compiling = torch.compiler.is_compiling()
-    if trained or kwargs or compiling:
-        diagnose()
+    if early or compiling or (trained and (tensors[0].size(-1) > kind.max_trained[0] or tensors[2].size(-1) > kind.max_trained[1])):
+        diagnose(*arguments)
     if compiling:
-        return call(*args)
+        return call(kind, trained, tensors, numbers)
     try:
-        result = call(*args)
+        result = call(kind, trained, tensors, numbers)
     except (ValueError, IndexError):
-        diagnose()
+        diagnose(*arguments)
         raise
     log.note(function, "served")
     return result
+
+
+def diagnose_gdn(q, k, v, g, beta, scale, initial_state, sigmoid, twice, cu_seqlens, cp_context, trained, kwargs):
+    check_gdn(q, k, v, initial_state, cu_seqlens, sigmoid, twice, kwargs)
+    reason = refusal(GDN, q, k, v, g, beta, trained, scale, initial_state, cp_context)
+    if reason:
+        refuse("chunk_gated_delta_rule", reason)
+
+
+def diagnose_kda(q, k, v, g, beta, scale, initial_state, gate, sigmoid, twice, safe_gate, lower_bound, intermediate, cu_seqlens, cp_context, use_graph,
+                 max_num_seqs, trained, kwargs):
+    check_kda(q, k, v, g, beta, initial_state, gate, sigmoid, twice, safe_gate, lower_bound, cu_seqlens, use_graph, max_num_seqs, kwargs)
+    reason = refusal(KDA, q, k, v, g, beta, trained, scale, initial_state, cp_context) or kda_refusal(gate, lower_bound, intermediate)
+    if reason:
+        refuse("chunk_kda", reason)
 
 
 def chunk_gated_delta_rule(
@@ -236,22 +259,16 @@ def chunk_gated_delta_rule(
     """
     if kwargs:
         state_v_first = renamed(kwargs, state_v_first)
-    gate = kwargs.get("use_gate_in_kernel", False)
+    gate = bool(kwargs) and kwargs.get("use_gate_in_kernel", False)
     trained = needs_gradient(q, k, v, g, beta, initial_state, kwargs)
-
-    def diagnose():
-        check_gdn(q, k, v, initial_state, cu_seqlens, use_beta_sigmoid_in_kernel, allow_neg_eigval, kwargs)
-        reason = refusal(GDN, q, k, v, g, beta, trained, scale, initial_state, cp_context)
-        if reason:
-            refuse("chunk_gated_delta_rule", reason)
-
-    if allow_neg_eigval or scale == 0 or cp_context is not None or (initial_state is not None and initial_state.dtype != torch.float32):
-        diagnose()
+    early = (kwargs or allow_neg_eigval or scale == 0 or cp_context is not None
+             or (initial_state is not None and initial_state.dtype != torch.float32))
     A_log, dt_bias = parameters(kwargs) if gate else (None, None)
-    o, state = attempt("chunk_gated_delta_rule", diagnose, trained, kwargs, GDN, q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, scale,
-                       option_bits(use_qk_l2norm_in_kernel, gate, use_beta_sigmoid_in_kernel, allow_neg_eigval), bool(state_v_first), output_final_state,
-                       trained and kwargs.get("disable_recompute", False), -5.0, trained)
-    return o, state if output_final_state else None
+    return attempt("chunk_gated_delta_rule", diagnose_gdn,
+                   (q, k, v, g, beta, scale, initial_state, use_beta_sigmoid_in_kernel, allow_neg_eigval, cu_seqlens, cp_context, trained, kwargs), early,
+                   GDN, trained, (q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens),
+                   (scale or 0.0, option_bits(use_qk_l2norm_in_kernel, gate, use_beta_sigmoid_in_kernel, allow_neg_eigval), bool(state_v_first),
+                    output_final_state, trained and bool(kwargs) and kwargs.get("disable_recompute", False), -5.0))
 
 
 def kda_refusal(use_gate_in_kernel, lower_bound, return_intermediate_states):
@@ -295,23 +312,15 @@ def chunk_kda(
     if kwargs:
         state_v_first = renamed(kwargs, state_v_first)
     trained = needs_gradient(q, k, v, g, beta, initial_state, kwargs)
-
-    def diagnose():
-        check_kda(q, k, v, g, beta, initial_state, use_gate_in_kernel, use_beta_sigmoid_in_kernel, allow_neg_eigval, safe_gate, lower_bound, cu_seqlens,
-                  use_graph, max_num_seqs, kwargs)
-        reason = refusal(KDA, q, k, v, g, beta, trained, scale, initial_state, cp_context) or kda_refusal(
-            use_gate_in_kernel, lower_bound, return_intermediate_states)
-        if reason:
-            refuse("chunk_kda", reason)
-
-    if (allow_neg_eigval or use_gate_in_kernel or use_graph or return_intermediate_states or scale == 0 or initial_state is not None
-            or cp_context is not None):
-        diagnose()
+    early = (kwargs or allow_neg_eigval or use_gate_in_kernel or use_graph or return_intermediate_states or scale == 0 or initial_state is not None
+             or cp_context is not None)
     A_log, dt_bias = parameters(kwargs) if use_gate_in_kernel else (None, None)
-    if trained and g.dtype not in (torch.float32, q.dtype):
+    if trained and g.dtype != torch.float32 and g.dtype != q.dtype:
         g = g.float()
     bounded = use_gate_in_kernel and lower_bound is not None
-    o, state = attempt("chunk_kda", diagnose, trained, kwargs, KDA, q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, scale,
-                       option_bits(use_qk_l2norm_in_kernel, use_gate_in_kernel, use_beta_sigmoid_in_kernel, allow_neg_eigval, bounded), bool(state_v_first),
-                       output_final_state, disable_recompute and trained, lower_bound if bounded else -5.0, trained)
-    return o, state if output_final_state else None
+    return attempt("chunk_kda", diagnose_kda,
+                   (q, k, v, g, beta, scale, initial_state, use_gate_in_kernel, use_beta_sigmoid_in_kernel, allow_neg_eigval, safe_gate, lower_bound,
+                    return_intermediate_states, cu_seqlens, cp_context, use_graph, max_num_seqs, trained, kwargs), early,
+                   KDA, trained, (q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens),
+                   (scale or 0.0, option_bits(use_qk_l2norm_in_kernel, use_gate_in_kernel, use_beta_sigmoid_in_kernel, allow_neg_eigval, bounded),
+                    bool(state_v_first), output_final_state, disable_recompute and trained, lower_bound if bounded else -5.0))

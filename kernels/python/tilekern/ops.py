@@ -16,8 +16,8 @@ L2NORM, RAW_GATE, SIGMOID_BETA, TWICE_BETA, BOUNDED_GATE = 1, 2, 4, 8, 16
 
 CHUNK = 64
 GDN_RECORD_BYTES, KDA_RECORD_BYTES = 7296, 2 * 4480
-GRADIENTS = 8  # q k v g beta A_log dt_bias initial_state
-TENSORS = 9    # those, and cu_seqlens
+TOKENS, GRADIENTS, TENSORS = 5, 8, 9  # q k v g beta, A_log dt_bias initial_state, cu_seqlens
+FINAL, SAVE = 3, 4  # of the numbers: scale options state_v_first output_final_state save lower_bound
 
 
 def folder():
@@ -29,21 +29,24 @@ def load():
     path = folder() / "libtilekern_torch.so"
     if not path.exists():
         raise ImportError(f"tilekern: there is no {path}; the wheel has it, or set TILEKERN_LIB to the folder of a build")
-    register = ctypes.CDLL(str(path)).tilekern_torch_register
-    register.restype = ctypes.c_char_p
-    failed = register()
+    library = ctypes.CDLL(str(path))
+    library.tilekern_torch_register.restype = ctypes.c_char_p
+    failed = library.tilekern_torch_register()
     if failed:
         raise ImportError(f"tilekern: {failed.decode()} (PyTorch here is {torch.__version__})")
+    return library
+
+
+def error_of(e):
+    """A ValueError where an argument is wrong: from C torch lets nothing through but RuntimeErrors."""
+    return ValueError(str(e)) if type(e) is RuntimeError and str(e).startswith("tilekern::") else e
 
 
 def run(op, *args):
-    """The operator, with a ValueError where an argument is wrong: from C torch lets nothing through but RuntimeErrors."""
     try:
         return op(*args)
     except RuntimeError as e:
-        if type(e) is RuntimeError and str(e).startswith("tilekern::"):
-            raise ValueError(str(e)) from None
-        raise
+        raise error_of(e) from None
 
 
 def sequences(q, cu_seqlens):
@@ -69,7 +72,8 @@ def check_shapes(op, q, k, v, g, beta, kda):
         raise ValueError(f"{op}: g and beta have {g.dim()} and {beta.dim()} dimensions, not {3 + kda} and 3")
 
 
-def fake_forward(name):
+def fake_forward(name, nones):
+    """nones: what is not wanted is None, not a tensor without elements."""
     kda = name == "kda"
 
     def fake(q, k, v, g, beta, A_log, dt_bias, initial_state=None, cu_seqlens=None, scale=0.0, options=0, state_v_first=False,
@@ -78,97 +82,129 @@ def fake_forward(name):
         K, (HV, V) = q.shape[3], v.shape[2:]
         n = sequences(q, cu_seqlens) if output_final_state else 0
         dtype = torch.float32 if initial_state is None else initial_state.dtype
-        state = v.new_empty((n, HV, V, K) if state_v_first else (n, HV, K, V), dtype=dtype)
-        return v.new_empty(v.shape), state, v.new_empty(saved_bytes(kda, q, v, cu_seqlens) if save else 0, dtype=torch.uint8)
+        shape = (n, HV, V, K) if state_v_first else (n, HV, K, V)
+        state = None if nones and not output_final_state else v.new_empty(shape, dtype=dtype)
+        saved = None if nones and not save else v.new_empty(saved_bytes(kda, q, v, cu_seqlens) if save else 0, dtype=torch.uint8)
+        return v.new_empty(v.shape), state, saved
 
     return fake
 
 
-def fake_backward(q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, saved, dout, dfinal_state, scale=0.0, options=0, state_v_first=False,
-                  wanted=255, lower_bound=-5.0):
-    def gradient(i, like, dtype):
-        return q.new_empty(like if wanted >> i & 1 and like is not None else (0,), dtype=dtype)
+def fake_backward(nones):
+    def fake(q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, saved, dout, dfinal_state, scale=0.0, options=0, state_v_first=False,
+             wanted=255, lower_bound=-5.0):
+        def gradient(i, like, dtype):
+            if wanted >> i & 1 and like is not None:
+                return q.new_empty(like, dtype=dtype)
+            return None if nones else q.new_empty(0, dtype=dtype)
 
-    tokens = [gradient(i, t.shape, t.dtype) for i, t in enumerate((q, k, v, g, beta))]
-    gates = [gradient(5 + i, None if t is None else t.shape, torch.float32) for i, t in enumerate((A_log, dt_bias))]
-    states = (sequences(q, cu_seqlens), v.shape[2]) + ((v.shape[3], q.shape[3]) if state_v_first else (q.shape[3], v.shape[3]))
-    return (*tokens, *gates, gradient(7, states, torch.float32))
+        tokens = [gradient(i, t.shape, t.dtype) for i, t in enumerate((q, k, v, g, beta))]
+        gates = [gradient(5 + i, None if t is None else t.shape, torch.float32) for i, t in enumerate((A_log, dt_bias))]
+        states = (sequences(q, cu_seqlens), v.shape[2]) + ((v.shape[3], q.shape[3]) if state_v_first else (q.shape[3], v.shape[3]))
+        return (*tokens, *gates, gradient(7, states, torch.float32))
+
+    return fake
 
 
 def fake_prefill(*args, **kwargs):
     return None
 
 
-def gradients(ctx, name, dout, dfinal_state):
-    """Of all inputs, None for what is not wanted."""
+def refuse_second_derivatives():
     if torch.is_grad_enabled():
         raise RuntimeError("tilekern has no second derivatives: do not ask for create_graph=True")
+
+
+WANTED = {}  # bits of `wanted` by ctx.needs_input_grad
+
+
+def wanted_of(needed):
+    wanted = WANTED.get(needed)
+    if wanted is None:
+        wanted = WANTED[needed] = sum(bool(n) << i for i, n in enumerate(needed[:GRADIENTS]))
+    return wanted
+
+
+def gradients(ctx, backward, dout, dfinal_state):
+    """Of all tensors, None for what is not wanted."""
+    refuse_second_derivatives()
     *tensors, saved = ctx.saved_tensors
     scale, options, v_first, final, save, lower_bound = ctx.numbers
-    wanted = 0
-    for i, needed in enumerate(ctx.needs_input_grad[:GRADIENTS]):
-        wanted |= needed << i
+    wanted = wanted_of(ctx.needs_input_grad)
     if dout is None:
         dout = torch.zeros_like(tensors[2])
     if dfinal_state is not None:
         dfinal_state = dfinal_state.float() if final else None
-    grads = BACKWARD[name](*tensors, saved, dout, dfinal_state, scale, options, v_first, wanted, lower_bound)
-    # those of states and of gates' parameters are made in float32
-    of_tensors = [(g if g.dtype == t.dtype else g.to(t.dtype)) if wanted >> i & 1 else None for i, (g, t) in enumerate(zip(grads, tensors))]
-    return (*of_tensors, *(None,) * (TENSORS - GRADIENTS + len(ctx.numbers)))
+    grads = backward(*tensors, saved, dout, dfinal_state, scale, options, v_first, wanted, lower_bound)
+    if wanted >> TOKENS:  # those of states and of gates' parameters are made in float32
+        grads = [g if g is None or t is None or g.dtype == t.dtype else g.to(t.dtype) for g, t in zip(grads, tensors)]
+    return wanted, grads
 
 
 def remember(ctx, tensors, saved, numbers):
     ctx.numbers = numbers
-    ctx.save_for_backward(*tensors, saved if numbers[4] else None)
+    ctx.save_for_backward(*tensors, saved)
     ctx.set_materialize_grads(False)
 
 
 def setup_context(ctx, inputs, output):
     ctx.mark_non_differentiable(output[2])
-    remember(ctx, inputs[:TENSORS], output[2], inputs[TENSORS:])
+    numbers = inputs[TENSORS:]
+    remember(ctx, inputs[:TENSORS], output[2] if numbers[SAVE] else None, numbers)
 
 
 def differentiate(name):
-    return lambda ctx, dout, dfinal_state, _: gradients(ctx, name, dout, dfinal_state)
+    backward = getattr(torch.ops.tilekern, f"{name}_bwd").default
+
+    def of_all(ctx, dout, dfinal_state, _):
+        wanted, grads = gradients(ctx, backward, dout, dfinal_state)
+        return (*(g if wanted >> i & 1 else None for i, g in enumerate(grads)), *(None,) * (TENSORS - GRADIENTS + len(ctx.numbers)))
+
+    return of_all
 
 
 def function(name):
-    """NAME_fwd as it is outside of torch.compile: what torch.library makes of register_autograd takes the host several times as long."""
-    infer = getattr(torch.ops.tilekern, f"{name}_infer").default
+    """NAME_fwd as it is outside of torch.compile, of tensors and a tuple of the other arguments: what torch.library makes of register_autograd takes the
+    host several times as long."""
+    infer, grads = (getattr(torch.ops.tilekern, f"{name}_{what}").default for what in ("infer", "grads"))
 
     class Chunked(torch.autograd.Function):
         @staticmethod
-        def forward(ctx, *args):
-            o, state, saved = infer(*args)
-            remember(ctx, args[:TENSORS], saved, args[TENSORS:])
+        def forward(ctx, q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, numbers):
+            o, state, saved = infer(q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, *numbers)
+            ctx.numbers = numbers
+            ctx.save_for_backward(q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens, saved)
+            ctx.set_materialize_grads(False)
             return o, state
 
         @staticmethod
         def backward(ctx, dout, dfinal_state):
-            return gradients(ctx, name, dout, dfinal_state)
+            return (*gradients(ctx, grads, dout, dfinal_state)[1], None, None)
 
     return Chunked
 
 
-def forward(name, trained, *args):
-    """(o, final state): args are all of the operator's."""
+def forward(name, trained, tensors, numbers):
+    """(o, final state or None)."""
     if torch.compiler.is_compiling():
-        return FORWARD[name](*args)[:2]
-    o, state, *_ = run(APPLY[name] if trained else INFER[name], *args)
-    return o, state
+        o, state, _ = FORWARD[name](*tensors, *numbers)
+        return o, state if numbers[FINAL] else None
+    try:
+        return APPLY[name](*tensors, numbers) if trained else INFER[name](*tensors, *numbers)[:2]
+    except RuntimeError as e:
+        raise error_of(e) from None
 
 
 def register():
     for name in ("gdn", "kda"):
-        for what in ("fwd", "infer"):
-            torch.library.register_fake(f"tilekern::{name}_{what}", fake_forward(name))
-        torch.library.register_fake(f"tilekern::{name}_bwd", fake_backward)
+        for forward, backward, nones in (("fwd", "bwd", False), ("infer", "grads", True)):
+            torch.library.register_fake(f"tilekern::{name}_{forward}", fake_forward(name, nones))
+            torch.library.register_fake(f"tilekern::{name}_{backward}", fake_backward(nones))
         torch.library.register_fake(f"tilekern::{name}_prefill", fake_prefill)
         torch.library.register_autograd(f"tilekern::{name}_fwd", differentiate(name), setup_context=setup_context)
 
 
-load()
+LIBRARY = load()
 register()
-FORWARD, INFER, BACKWARD = ({name: getattr(torch.ops.tilekern, f"{name}_{what}").default for name in ("gdn", "kda")} for what in ("fwd", "infer", "bwd"))
+FORWARD, INFER = ({name: getattr(torch.ops.tilekern, f"{name}_{what}").default for name in ("gdn", "kda")} for what in ("fwd", "infer"))
 APPLY = {name: function(name).apply for name in ("gdn", "kda")}

@@ -90,7 +90,7 @@ static Remembered *remember(Device *d, const Call *c)
 	const unsigned set = h % CALL_SETS;
 	Remembered *ways = d->calls + set * CALL_WAYS;
 	for (int i = 0; i < CALL_WAYS; i++) {
-		if (ways[i].used > 0 && ways[i].hash == h && memcmp(&ways[i].call, c, sizeof *c) == 0)
+		if (ways[i].seen && ways[i].hash == h && memcmp(&ways[i].call, c, sizeof *c) == 0)
 			return &ways[i];
 	}
 	Remembered *r = &ways[d->next[set]++ % CALL_WAYS];
@@ -101,17 +101,35 @@ static Remembered *remember(Device *d, const Call *c)
 	return r;
 }
 
-/* The second time a call is prepared; what cannot be prepared goes on as it was. */
+/* What the driver could not make a graph of goes kernel by kernel, and is reported (tilekern.show_config). */
+static struct Unprepared { int count; char why[200]; } unprepared;
+
+TILERT_API int tilekern_torch_unprepared(const char **why);
+int tilekern_torch_unprepared(const char **why)
+{
+	*why = unprepared.why;
+	return unprepared.count;
+}
+
+static void prepare(const Family *family, void *handle, const Call *c, Remembered *r)
+{
+	Call copy = *c;
+	r->tried = family->prepare(handle, &copy, &r->prepared) != TILERT_OK;
+	if (r->tried) {
+		unprepared.count++;
+		snprintf(unprepared.why, sizeof unprepared.why, "%s", tilekern_last_error());
+	}
+}
+
+/* A call that was there before is prepared. */
 static tilert_status queue(Device *d, Call *c, tilert_stream s)
 {
 	const Family *family = &families[c->family];
 	void *handle = d->handles[c->family];
 	Remembered *r = remember(d, c);
-	if (!r->prepared && r->used == 1 && !is_capturing(s)) {
-		Call copy = *c;
-		family->prepare(handle, &copy, &r->prepared);
-	}
-	r->used += r->used < 2;
+	if (!r->prepared && r->seen && !r->tried && !is_capturing(s))
+		prepare(family, handle, c, r);
+	r->seen = true;
 	return r->prepared ? family->launch(r->prepared, s) : family->run(handle, c, s);
 }
 

@@ -7,7 +7,7 @@
 
 /* The last calls by what they depend on.  One that comes again is prepared, and from then on the host's work is one launch. */
 enum { CALL_SETS = 32, CALL_WAYS = 4 };
-typedef struct Remembered { Call call; uint64_t hash; void *prepared; int used; } Remembered;
+typedef struct Remembered { Call call; uint64_t hash; void *prepared; bool seen, tried; } Remembered; /* tried: in vain */
 
 typedef struct Device {
 	tilert_device *device;

@@ -11,9 +11,10 @@ double value_double(Value v)
 	return d;
 }
 
-void frame_begin(Frame *f, const char *op)
+void frame_begin(Frame *f, const char *op, bool nones)
 {
 	f->op = op;
+	f->nones = nones;
 	f->n = 0;
 	f->failed = false;
 	f->first_name = NULL;
@@ -283,6 +284,17 @@ bool frame_new(Frame *f, int rank, const int64_t *sizes, tilert_dtype type, Give
 		return frame_fail(f, false, "no memory for %lld numbers of %s", (long long)count(rank, sizes), types[row_of(type)].name);
 	f->held[f->n++] = out->t;
 	point(out);
+	return true;
+}
+
+bool frame_unwanted(Frame *f, int rank, const int64_t *sizes, tilert_dtype type, Given *out)
+{
+	if (!f->nones)
+		return frame_new(f, rank, sizes, type, out);
+	*out = (Given){ .type = type };
+	if (shim.aoti_torch_new_uninitialized_tensor(&out->t) != 0)
+		return frame_fail(f, false, "no memory for an absent tensor");
+	f->held[f->n++] = out->t;
 	return true;
 }
 

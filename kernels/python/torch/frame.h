@@ -15,6 +15,7 @@ typedef struct Frame {
 	Tensor held[FRAME_TENSORS];
 	int n;
 	bool failed, is_value;          /* a ValueError, else a RuntimeError */
+	bool nones;                     /* outputs that are not wanted are None, not tensors without elements: each of those costs what a real one does */
 	char text[FRAME_TEXT];
 	const char *first_name;         /* of the first tensor that was taken, whose device and type others have; NULL: none yet */
 	tilert_dtype first;
@@ -35,13 +36,15 @@ typedef struct Given {
 	int64_t sizes[MAX_AXES], strides[MAX_AXES];
 } Given;
 
-void frame_begin(Frame *f, const char *op);
+void frame_begin(Frame *f, const char *op, bool nones);
 /* Holds the stack's tensors from here on: `optional` as the schema has it. */
 Tensor frame_hold(Frame *f, Value v, bool optional);
 /* Checks a tensor, and copies it to where its strides fit; false: it failed. */
 bool frame_take(Frame *f, const Arg *a, Tensor t, Given *out);
 /* A new tensor on the frame's device; it is the frame's until frame_end gives it back. */
 bool frame_new(Frame *f, int rank, const int64_t *sizes, tilert_dtype type, Given *out);
+/* In place of an output that is not wanted: a tensor of these extents, one of which is 0, or None. */
+bool frame_unwanted(Frame *f, int rank, const int64_t *sizes, tilert_dtype type, Given *out);
 bool frame_bytes(Frame *f, size_t bytes, size_t align, Given *out);
 int64_t frame_dim(const Frame *f, char letter);
 /* An extent that no tensor has as it is; of: what it is counted of. */

@@ -97,7 +97,7 @@ static void call_begin(Call *c, FamilyName family, const Frame *f, const Given i
 static bool new_states(Frame *f, bool wanted, bool v_first, tilert_dtype type, Given *out_)
 {
 	const int64_t sizes[] = { wanted ? frame_dim(f, 'N') : 0, frame_dim(f, 'G'), frame_dim(f, v_first ? 'V' : 'K'), frame_dim(f, v_first ? 'K' : 'V') };
-	return frame_new(f, 4, sizes, type, out_);
+	return (wanted ? frame_new : frame_unwanted)(f, 4, sizes, type, out_);
 }
 
 static bool new_like(Frame *f, const Arg *a, tilert_dtype type, Given *out_)
@@ -108,7 +108,7 @@ static bool new_like(Frame *f, const Arg *a, tilert_dtype type, Given *out_)
 	return frame_new(f, (int)strlen(a->axes), sizes, type, out_);
 }
 
-static bool new_none(Frame *f, tilert_dtype type, Given *out_) { return frame_new(f, 1, (int64_t[]){ 0 }, type, out_); }
+static bool new_none(Frame *f, tilert_dtype type, Given *out_) { return frame_unwanted(f, 1, (int64_t[]){ 0 }, type, out_); }
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
 
@@ -123,13 +123,17 @@ static bool new_saved(Frame *f, Device *d, Call *c, bool save, Given *saved, Giv
 	size_t bytes = 0;
 	if (save && families[c->family].saved_bytes(d->handles[c->family], &c->forward, &bytes) != TILERT_OK)
 		return frame_fail(f, true, "%s", tilekern_last_error());
+	if (bytes == 0) {
+		const bool ok = (save ? frame_new : frame_unwanted)(f, 1, (int64_t[]){ 0 }, TILERT_U8, saved);
+		*aligned = *saved;
+		return ok;
+	}
 	if (!frame_new(f, 1, (int64_t[]){ (int64_t)bytes }, TILERT_U8, saved))
 		return false;
 	*aligned = *saved;
-	if (saved->p % SAVED_ALIGN != 0 && bytes > 0 && !frame_bytes(f, bytes, SAVED_ALIGN, aligned))
+	if (saved->p % SAVED_ALIGN != 0 && !frame_bytes(f, bytes, SAVED_ALIGN, aligned))
 		return false;
-	if (bytes > 0)
-		family_saved(c->family, &c->forward, aligned->p, bytes);
+	family_saved(c->family, &c->forward, aligned->p, bytes);
 	return true;
 }
 
@@ -297,40 +301,50 @@ static bool run_prefill(Frame *f, FamilyName family, Value *stack)
 
 /* ---- the table ------------------------------------------------------------------------------------------------------- */
 
-#define OPERATOR_KERNELS(NAME, FAMILY) \
-	static void NAME##_fwd(Value *stack, uint64_t n_inputs, uint64_t n_outputs) \
+#define FORWARD_KERNEL(NAME, FAMILY, OP, NONES) \
+	static void NAME##_##OP(Value *stack, uint64_t n_inputs, uint64_t n_outputs) \
 	{ \
 		Frame f; \
 		Given outputs[3]; \
 		(void)n_inputs, (void)n_outputs; \
-		frame_begin(&f, "tilekern::" #NAME "_fwd"); \
+		frame_begin(&f, "tilekern::" #NAME "_fwd", NONES); \
 		run_forward(&f, FAMILY, stack, outputs); \
 		frame_end(&f, stack, outputs, 3); \
-	} \
-	static void NAME##_bwd(Value *stack, uint64_t n_inputs, uint64_t n_outputs) \
+	}
+#define BACKWARD_KERNEL(NAME, FAMILY, OP, NONES) \
+	static void NAME##_##OP(Value *stack, uint64_t n_inputs, uint64_t n_outputs) \
 	{ \
 		Frame f; \
 		Given outputs[GRADIENTS]; \
 		(void)n_inputs, (void)n_outputs; \
-		frame_begin(&f, "tilekern::" #NAME "_bwd"); \
+		frame_begin(&f, "tilekern::" #NAME "_bwd", NONES); \
 		run_backward(&f, FAMILY, stack, outputs); \
 		frame_end(&f, stack, outputs, GRADIENTS); \
-	} \
+	}
+#define PREFILL_KERNEL(NAME, FAMILY) \
 	static void NAME##_prefill(Value *stack, uint64_t n_inputs, uint64_t n_outputs) \
 	{ \
 		Frame f; \
 		(void)n_inputs, (void)n_outputs; \
-		frame_begin(&f, "tilekern::" #NAME "_prefill"); \
+		frame_begin(&f, "tilekern::" #NAME "_prefill", false); \
 		run_prefill(&f, FAMILY, stack); \
 		frame_end(&f, stack, NULL, 0); \
 	}
-OPERATOR_KERNELS(gdn, GDN)
-OPERATOR_KERNELS(kda, KDA)
+#define KERNELS_OF(NAME, FAMILY) \
+	FORWARD_KERNEL(NAME, FAMILY, fwd, false) \
+	FORWARD_KERNEL(NAME, FAMILY, infer, true) \
+	BACKWARD_KERNEL(NAME, FAMILY, bwd, false) \
+	BACKWARD_KERNEL(NAME, FAMILY, grads, true) \
+	PREFILL_KERNEL(NAME, FAMILY)
+KERNELS_OF(gdn, GDN)
+KERNELS_OF(kda, KDA)
 
+#define FORWARD_ROW(NAME, OP) \
+	{ #NAME "_" #OP, #NAME "_" #OP "(" INPUTS_SCHEMA FORWARD_SCHEMA ") -> (Tensor o, Tensor final_state, Tensor saved)", NAME##_##OP }
+#define BACKWARD_ROW(NAME, OP) \
+	{ #NAME "_" #OP, #NAME "_" #OP "(" INPUTS_SCHEMA BACKWARD_SCHEMA \
+		") -> (Tensor dq, Tensor dk, Tensor dv, Tensor dg, Tensor dbeta, Tensor dA_log, Tensor ddt_bias, Tensor dinitial_state)", NAME##_##OP }
 #define ROWS_OF(NAME) \
-	{ #NAME "_fwd", #NAME "_fwd(" INPUTS_SCHEMA FORWARD_SCHEMA ") -> (Tensor o, Tensor final_state, Tensor saved)", NAME##_fwd }, \
-	{ #NAME "_infer", #NAME "_infer(" INPUTS_SCHEMA FORWARD_SCHEMA ") -> (Tensor o, Tensor final_state, Tensor saved)", NAME##_fwd }, \
-	{ #NAME "_bwd", #NAME "_bwd(" INPUTS_SCHEMA BACKWARD_SCHEMA \
-		") -> (Tensor dq, Tensor dk, Tensor dv, Tensor dg, Tensor dbeta, Tensor dA_log, Tensor ddt_bias, Tensor dinitial_state)", NAME##_bwd }, \
+	FORWARD_ROW(NAME, fwd), FORWARD_ROW(NAME, infer), BACKWARD_ROW(NAME, bwd), BACKWARD_ROW(NAME, grads), \
 	{ #NAME "_prefill", #NAME "_prefill(" INPUTS_SCHEMA PREFILL_SCHEMA ") -> ()", NAME##_prefill }
 const OperatorRow operators[OPERATORS] = { ROWS_OF(gdn), ROWS_OF(kda) };

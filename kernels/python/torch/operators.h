@@ -5,7 +5,7 @@
 #include "shim.h"
 
 typedef struct OperatorRow { const char *name, *schema; Kernel *kernel; } OperatorRow;
-enum { OPERATORS = 8 };
+enum { OPERATORS = 10 };
 extern const OperatorRow operators[OPERATORS];
 
 #endif

@@ -25,6 +25,7 @@ typedef void Kernel(Value *stack, uint64_t inputs, uint64_t outputs);
 	X(int, aoti_torch_get_device_type, (Tensor t, int32_t *out)) \
 	X(int, aoti_torch_get_device_index, (Tensor t, int32_t *out)) \
 	X(int, aoti_torch_empty_strided, (int64_t rank, const int64_t *sizes, const int64_t *strides, int32_t dtype, int32_t device, int32_t index, Tensor *out)) \
+	X(int, aoti_torch_new_uninitialized_tensor, (Tensor *out)) \
 	X(int, aoti_torch_copy_, (Tensor self, Tensor src, int32_t non_blocking)) \
 	X(int, aoti_torch_delete_tensor_object, (Tensor t)) \
 	X(int32_t, aoti_torch_dtype_float32, (void)) \
