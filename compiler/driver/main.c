@@ -7,6 +7,7 @@
 
 #include "compiler/driver/emit.h"
 #include "compiler/driver/options.h"
+#include "compiler/driver/report.h"
 #include "compiler/driver/roles.h"
 #include "compiler/driver/waits.h"
 #include "compiler/elaborate/elaborate.h"
@@ -56,7 +57,7 @@ static const char *overwritten(const Compilation *c, const char *path, const cha
 			return arena_printf(c->arena, "'%s' would be overwritten: it is an input", path);
 	}
 	if (other && (strcmp(path, other) == 0 || same_file(path, other)))
-		return arena_printf(c->arena, "'%s' is the output and the dependency file at once", path);
+		return arena_printf(c->arena, "'%s' is to be two outputs at once", path);
 	return NULL;
 }
 
@@ -127,6 +128,22 @@ static void print_resources(const Compilation *c, const Tir *t, const PtxasResul
 	}
 }
 
+/* The page of --report; r: what ptxas said, or NULL. */
+static ExitCode write_report(const Compilation *c, const Tir *t, const PtxasResult *r)
+{
+	Buffer page = { .arena = c->arena };
+	if (!c->o->report)
+		return EXIT_OK;
+	const char *error = overwritten(c, c->o->report_path, c->o->output);
+	if (error) {
+		fprintf(stderr, "tilec: %s\n", error);
+		return EXIT_USAGE;
+	}
+	report_html(t, c->source_name, r, &page);
+	error = output_write(c->arena, c->o->report_path, page.data, page.len);
+	return error ? trouble(error) : EXIT_OK;
+}
+
 /* True when assembled; else *code says how it ended. */
 static bool assemble(const Compilation *c, const Tir *t, const char *program, const LowerResult *ptx, PtxasResult *r, ExitCode *code)
 {
@@ -172,6 +189,9 @@ static ExitCode emit_module(const Compilation *c, const Tir *t)
 		parts.elf = elf.data;
 		parts.elf_len = elf.len;
 	}
+	ExitCode code = write_report(c, t, &assembled);
+	if (code)
+		return code;
 	Buffer out = { .arena = c->arena };
 	if (!module_write(t, c->source_name, &parts, &out))
 		return EXIT_SOURCE;
@@ -193,12 +213,13 @@ static ExitCode emit_code(const Compilation *c, const Tir *t)
 	if (program) {
 		PtxasResult assembled;
 		ExitCode code;
-		if (!assemble(c, t, program, &r, &assembled, &code))
+		if (!assemble(c, t, program, &r, &assembled, &code) || (code = write_report(c, t, &assembled)))
 			return code;
 		return finish(c, assembled.cubin, assembled.len);
 	}
 	print_resources(c, t, NULL);
-	return finish(c, r.data, r.len);
+	ExitCode code = write_report(c, t, NULL);
+	return code ? code : finish(c, r.data, r.len);
 }
 
 static ExitCode emit_header(const Compilation *c, const Tir *t)

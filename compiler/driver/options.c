@@ -23,7 +23,7 @@ enum { EMIT_KINDS = sizeof emits / sizeof emits[0] };
 
 typedef enum OptionId {
 	OPT_OUTPUT, OPT_EMIT, OPT_TARGET, OPT_DEFINE, OPT_INCLUDE, OPT_LEVEL, OPT_DEBUG, OPT_STRIP, OPT_MD, OPT_MF,
-	OPT_PTXAS, OPT_NO_SPILL, OPT_NO_SERIALIZED, OPT_FORMAT, OPT_COLOR, OPT_VERBOSE,
+	OPT_PTXAS, OPT_NO_SPILL, OPT_NO_SERIALIZED, OPT_FORMAT, OPT_REPORT, OPT_COLOR, OPT_VERBOSE,
 	OPT_EXPLAIN, OPT_LIST_OPS, OPT_PASSES, OPT_PRINT_AFTER, OPT_TIME_PASSES, OPT_MAN, OPT_COMPLETION, OPT_VERSION, OPT_HELP
 } OptionId;
 
@@ -47,6 +47,7 @@ static const Option rows[] = {
 	{ OPT_NO_SPILL, "-Wno-spill", NULL, "registers spilled to memory are not an error" },
 	{ OPT_NO_SERIALIZED, "-Wno-wgmma-serialized", NULL, "neither are wgmma groups that ptxas serialises" },
 	{ OPT_FORMAT, "--diag-format=", "FORMAT", "text | line: one line per message | json: an object per line" },
+	{ OPT_REPORT, "--report=", "FORMAT", "html: beside the output a page with each kernel's shared memory, registers,\nbarriers, schedule, roofline and bank conflicts" },
 	{ OPT_COLOR, "--color=", "WHEN", "auto | always | never" },
 	{ OPT_VERBOSE, "-v", NULL, "registers of each kernel and role, shared memory, spills, what stands\nbefore waits for products; what is run" },
 	{ OPT_EXPLAIN, "--explain", "SLUG", "what a message's [slug] means and how to fix it" },
@@ -114,6 +115,7 @@ static const char *unknown_option(Arena *a, const char *s)
 static bool apply(Arena *a, Options *o, const Option *r, const char *arg, const char **error)
 {
 	static const char *const colors[] = { "auto", "always", "never" };
+	static const char *const reports[] = { "html" };
 	static const char *const formats[] = { "text", "line", "json" };
 	int k = 0;
 	switch ((OptionId)r->id) {
@@ -140,6 +142,7 @@ static bool apply(Arena *a, Options *o, const Option *r, const char *arg, const 
 	case OPT_NO_SPILL: o->allow_spill = true; break;
 	case OPT_NO_SERIALIZED: o->allow_serialized = true; break;
 	case OPT_FORMAT: k = choose(arg, formats, 3); o->format = (DiagFormat)k; break;
+	case OPT_REPORT: k = choose(arg, reports, 1); o->report = true; break;
 	case OPT_COLOR: k = choose(arg, colors, 3); o->color = k < 0 ? COLOR_AUTO : (ColorMode)k; break;
 	case OPT_VERBOSE: o->verbose = true; break;
 	case OPT_EXPLAIN: o->action = ACTION_EXPLAIN; o->explain = arg; break;
@@ -157,12 +160,12 @@ static bool apply(Arena *a, Options *o, const Option *r, const char *arg, const 
 	return k >= 0;
 }
 
-/* "dir/x.tile" with another suffix, without the folder. */
-static const char *renamed(Arena *a, const char *path, const char *suffix)
+/* "dir/x.tile" with another suffix, with the folder or without. */
+static const char *renamed(Arena *a, const char *path, const char *suffix, bool folder)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
-	int n = dot && dot != name ? (int)(dot - name) : (int)strlen(name);
-	return arena_printf(a, "%.*s%s", n, name, suffix);
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.'), *from = folder ? path : name;
+	int n = dot && dot != name ? (int)(dot - from) : (int)strlen(from);
+	return arena_printf(a, "%.*s%s", n, from, suffix);
 }
 
 /* What depends on several options. */
@@ -181,15 +184,23 @@ static bool complete(Arena *a, Options *o, const char **error)
 		return false;
 	bool standard = e->listing || strcmp(o->input, "-") == 0;
 	if (!o->output)
-		o->output = standard ? "-" : renamed(a, o->input, e->suffix);
+		o->output = standard ? "-" : renamed(a, o->input, e->suffix, false);
+	if (o->report)
+		o->report_path = renamed(a, strcmp(o->output, "-") == 0 ? o->input : o->output, ".html", strcmp(o->output, "-") != 0);
+	if (o->report && (o->emit == EMIT_AST || o->emit == EMIT_TIR || o->emit == EMIT_HEADER)) {
+		*error = arena_printf(a, "--report is of code; --emit=%s makes none", e->name);
+		return false;
+	}
+	if (o->report && strcmp(o->report_path, "-.html") == 0) {
+		*error = "--report needs the name of an input or of an output";
+		return false;
+	}
 	if (o->depfile && !o->depfile_path) {
 		if (strcmp(o->output, "-") == 0) {
 			*error = "-MD needs -MF when the output is standard output";
 			return false;
 		}
-		const char *slash = strrchr(o->output, '/'), *dot = strrchr(o->output, '.');
-		int n = dot && (!slash || dot > slash + 1) ? (int)(dot - o->output) : (int)strlen(o->output);
-		o->depfile_path = arena_printf(a, "%.*s.d", n, o->output);
+		o->depfile_path = renamed(a, o->output, ".d", true);
 	}
 	return true;
 }

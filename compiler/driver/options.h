@@ -29,6 +29,8 @@ typedef struct Options {
 	const char **include;
 	bool depfile;
 	const char *depfile_path;
+	bool report;
+	const char *report_path; /* after options_parse not NULL where `report` is */
 	const char *passes;      /* --passes=...; NULL: all */
 	const char *print_after;
 	bool time_passes, verbose, debug, strip;
