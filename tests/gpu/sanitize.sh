@@ -30,6 +30,7 @@ kda_64       bin/test_numeric kda_k64*
 kda_backward bin/test_numeric backward_kda_states
 gdn_backward bin/test_numeric backward_gdn_states
 gdn_forward  bin/test_numeric gdn_single
+gdn_few      bin/test_numeric gdn_single_of_two_rows
 gdn_narrow   bin/test_numeric gdn_gates_mixed_*
 gdn_64       bin/test_numeric gdn_k64_v128*
 gdn_wide     bin/test_numeric gdn_many_rows*
@@ -46,7 +47,10 @@ END
 one() {
 	local tool=$1 name=$2 options=()
 	shift 2
-	[ "$tool.$name" = initcheck.bounds ] && return # looks at what it does not write
+	case $tool.$name in
+	initcheck.bounds) return ;;      # looks at what it does not write
+	initcheck.gdn_forward) return ;; # more states, whose downloads it reports, than it has room for: gdn_few
+	esac
 	case $tool in
 	racecheck) options=(--racecheck-report analysis) ;;
 	memcheck) options=(--check-device-heap no) ;;
