@@ -1,9 +1,11 @@
 """A picture of a comparison from a CSV of peers.py: each row's time over the library's, one bar a library, and the hardware's floor.  Needs matplotlib.
 
     python3 kernels/bench/plot.py results.csv picture.svg [--title "GDN forward, bf16"] [--versions "FlashInfer 0.7.2"]
+    python3 kernels/bench/plot.py --run 2026-11-22-h200 report.html       # all files of that run in results/
     python3 kernels/bench/plot.py a.csv b.csv report.html
 
-Device and date are in the file's name, DATE-DEVICE-WHAT.csv.  A report has the picture and the numbers of each file.
+Device and date are in the file's name, DATE-DEVICE-WHAT.csv.  A report is one page without other files: contents, and the numbers of each file, with a picture where
+it compares libraries.
 """
 import argparse
 import csv
@@ -85,26 +87,60 @@ def table(path):
 STYLE = "body{font:14px sans-serif;max-width:70em;margin:2em auto}table{border-collapse:collapse}td,th{padding:.15em .6em;text-align:right}td:first-child{text-align:left}tr:nth-child(even){background:#f3f3f3}"
 
 
+def compares(path):
+    """Whether a file is one of peers.py with another library's times: others have numbers alone."""
+    with open(path, newline="") as f:
+        columns = next(csv.reader(f))
+    return {"row", "tilekern_ms", "floor_ms"} <= set(columns) and len(read(path)[1]) > 0
+
+
+def picture(path, a):
+    out = io.StringIO()
+    draw(path, a.title, a.versions).savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
+    plt.close("all")
+    return out.getvalue()[out.getvalue().index("<svg"):]
+
+
+def means(path):
+    rows, peers = read(path)
+    return ", ".join(f"{p} {geometric_mean(rows, p):.2f}" for p in peers)
+
+
 def report(sources, a):
-    parts = [f"<!doctype html><meta charset=utf-8><title>tilekern</title><style>{STYLE}</style><h1>tilekern beside other libraries</h1>"]
-    for path in sources:
-        picture = io.StringIO()
-        draw(path, a.title, a.versions).savefig(picture, format="svg", bbox_inches="tight", metadata={"Date": None})
-        parts.append(f"<h2>{html.escape(pathlib.Path(path).name)}</h2>{picture.getvalue()[picture.getvalue().index('<svg'):]}{table(path)}")
-    return "\n".join(parts)
+    """Long tables are folded."""
+    contents, parts = [], []
+    for i, path in enumerate(sources):
+        name, lines = html.escape(pathlib.Path(path).name), sum(1 for _ in open(path)) - 1
+        drawn = compares(path)
+        about = f"its time / ours, geometric mean: {means(path)}" if drawn else f"{lines} rows"
+        contents.append(f'<li><a href="#f{i}">{name}</a>: {about}</li>')
+        numbers = table(path) if lines < 20 else f"<details><summary>{lines} rows</summary>{table(path)}</details>"
+        parts.append(f'<h2 id="f{i}">{name}</h2>{picture(path, a) if drawn else ""}{numbers}')
+    title = html.escape(a.title or (f"tilekern, run {a.run}" if a.run else "tilekern beside other libraries"))
+    return "\n".join([f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title><style>{STYLE}</style><h1>{title}</h1><ul>", *contents, "</ul>", *parts, "</html>"])
+
+
+def sources_of(a):
+    if not a.run:
+        return a.sources
+    found = sorted((pathlib.Path(__file__).parent / "results").glob(f"{a.run}*.csv"))
+    if not found:
+        raise SystemExit(f"plot.py: no results/{a.run}*.csv")
+    return [*a.sources, *found]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sources", nargs="+")
+    parser.add_argument("sources", nargs="*")
     parser.add_argument("target")
+    parser.add_argument("--run", help="DATE-DEVICE: all files of results/ that begin so")
     parser.add_argument("--title")
     parser.add_argument("--versions", default="")
     a = parser.parse_args()
     if a.target.endswith(".html"):
-        pathlib.Path(a.target).write_text(report(a.sources, a))
+        pathlib.Path(a.target).write_text(report(sources_of(a), a))
     else:
-        draw(a.sources[0], a.title, a.versions).savefig(a.target, bbox_inches="tight", metadata={"Date": None} if a.target.endswith(".svg") else None)
+        draw(sources_of(a)[0], a.title, a.versions).savefig(a.target, bbox_inches="tight", metadata={"Date": None} if a.target.endswith(".svg") else None)
 
 
 if __name__ == "__main__":

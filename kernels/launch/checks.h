@@ -26,7 +26,7 @@ typedef struct CheckDtype { const char *name; tilert_dtype have; int count; tile
 tilert_status check_dtypes(const char *who, const CheckDtype *d, size_t n);
 
 typedef struct CheckPointer { const char *name; tilert_ptr p; unsigned align; bool wanted; } CheckPointer;
-/* Those wanted are there, all are aligned. */
+/* Fails unless every wanted pointer is given and every given pointer is aligned. */
 tilert_status check_pointers(const char *who, const CheckPointer *p, size_t n);
 
 /* Memory that a call reads or writes, `bytes` from p on: all of it, or, with a pitch, the first `row` bytes of every `pitch`. */
