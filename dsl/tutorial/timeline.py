@@ -44,7 +44,7 @@ def main():
     high = max(e for r in rows for _, _, e in r[2])
     width, left, step = 900, 90, 24
     x = lambda t: left + (t - low) * width / max(1, high - low)
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 20}" height="{step * len(rows) + 60}" font-family="sans-serif" font-size="11">']
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 40}" height="{step * len(rows) + 60}" font-family="sans-serif" font-size="11">']
     for i, (block, warp, pieces_of) in enumerate(rows):
         y = 10 + i * step
         out.append(f'<text x="4" y="{y + 13}">block {block} warp {warp}</text>')
@@ -52,8 +52,8 @@ def main():
             out.append(f'<rect x="{x(a):.1f}" y="{y}" width="{max(.5, x(b) - x(a)):.1f}" height="{step - 6}" fill="{COLORS[p % len(COLORS)]}"><title>{pieces[p]} {b - a} ns</title></rect>')
     y = 10 + len(rows) * step
     for i in range(6):
-        t = low + (high - low) * i / 5
-        out.append(f'<line x1="{x(t):.1f}" x2="{x(t):.1f}" y1="6" y2="{y}" stroke="#bbb"/><text x="{x(t):.1f}" y="{y + 14}" text-anchor="middle">{t - low:.0f} ns</text>')
+        t = low + (high - low) * i // 5 # no float, which has too few digits for a time of day in nanoseconds
+        out.append(f'<line x1="{x(t):.1f}" x2="{x(t):.1f}" y1="6" y2="{y}" stroke="#bbb"/><text x="{x(t):.1f}" y="{y + 14}" text-anchor="middle">{t - low} ns</text>')
     at = left
     for p, name in enumerate(pieces):
         if name and name != '-':
