@@ -20,10 +20,10 @@ typedef struct Foreign {
 	Access x;
 } Foreign;
 
-/* What fences of one warp have passed on: the clock, and all that it knew of other clusters. */
+/* What fences of one thread have passed on: the clock, and all that it knew of other clusters. */
 struct Token {
 	Token *next; /* of the launch */
-	uint32_t run, warp, serial, n, nknown;
+	uint32_t run, thread, serial, n, nknown;
 	uint32_t *row;
 	Token **known;
 };
@@ -154,12 +154,12 @@ static bool passes_on(const Token *t, uint32_t run, const Access *x)
 	return told;
 }
 
-/* Of each warp the last will do: it tells what those before it told. */
+/* Of each thread the last will do: it tells what those before it told. */
 static void add_token(Token **list, uint32_t *n, Token *t)
 {
 	uint32_t i = 0;
 
-	while (i < *n && (list[i]->run != t->run || list[i]->warp != t->warp))
+	while (i < *n && (list[i]->run != t->run || list[i]->thread != t->thread))
 		i++;
 	if (i == *n)
 		list[(*n)++] = t;
@@ -232,7 +232,7 @@ static Token *new_token(Thread *t)
 	Token *x = zeros(1, sizeof *x);
 
 	x->run = k->cluster_run;
-	x->warp = (uint32_t)(w - k->warps);
+	x->thread = (uint32_t)(t - k->threads);
 	x->serial = w->token ? w->token->serial + 1 : 1;
 	x->n = k->clocks.ncomponents;
 	x->row = zeros(x->n, sizeof *x->row);

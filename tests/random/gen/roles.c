@@ -35,14 +35,23 @@ static void role_end(Gen *g, RoleMark m)
 	close_block(g, "}");
 }
 
-/* A tile that a role looks at under a name of its own, like s[k]. */
-static int alias(Gen *g, DType t, const int64_t *ext, Range r, bool writes, const char *fmt, int a, const char *index)
+/* A tile that a role looks at under a name of its own, which is to be given; NULL: there are too many. */
+static Tile *new_alias(Gen *g, Space space, DType t, const int64_t *ext, Range r, bool writes)
 {
 	if (g->ntiles == MAX_TILES)
-		return -1;
+		return NULL;
 	Tile *x = &g->tile[g->ntiles++];
-	*x = (Tile){ .space = SHARED, .type = t, .rank = 2, .range = r, .reads = !writes, .writes = writes, .fixed_layout = true };
+	*x = (Tile){ .space = space, .type = t, .rank = 2, .range = r, .reads = !writes, .writes = writes, .fixed_layout = true };
 	memcpy(x->ext, ext, 2 * sizeof *ext);
+	return x;
+}
+
+/* Like s[k]. */
+static int alias(Gen *g, DType t, const int64_t *ext, Range r, bool writes, const char *fmt, int a, const char *index)
+{
+	Tile *x = new_alias(g, SHARED, t, ext, r, writes);
+	if (!x)
+		return -1;
 	snprintf(x->name, sizeof x->name, fmt, a, index);
 	return g->ntiles - 1;
 }
@@ -249,7 +258,43 @@ void kernel_pipeline(Gen *g)
 
 /* ---- from threads to threads ---- */
 
-static void giving_role(Gen *g, int mid, DType t, const int64_t *ext, Range r, int chunks, int ready, int taken, bool named)
+/* A ring of two tiles, in shared memory or of a tensor. */
+typedef struct Between {
+	Space space;
+	DType type;
+	int64_t ext[2];
+	Range range;
+	char name[2 * NAME_SIZE];
+} Between;
+
+static Between new_between(Gen *g)
+{
+	Between b = { .space = SHARED, .type = random_type(g), .ext = { 8 << rng_below(&g->rng, 4), 8 << rng_below(&g->rng, 4) } };
+	if (b.type == DT_BOOL)
+		b.type = DT_I32;
+	b.range = default_range(g, b.type);
+	int tensor = CHANCE(g, 40) && b.type != DT_TF32 ? tile_param(g, 3, b.type, 3, (int64_t[]){ 2, b.ext[0], b.ext[1] }, b.range) : -1;
+	if (tensor >= 0) {
+		b.space = GLOBAL;
+		g->tile[tensor].gone = true;
+		snprintf(b.name, sizeof b.name, "%s", g->tile[tensor].name);
+		return b;
+	}
+	snprintf(b.name, sizeof b.name, "m%d", fresh(g));
+	text_put(&g->decls, "\tshared %s %s[ring 2][%lld][%lld];\n", dtype_name(b.type), b.name, (long long)b.ext[0], (long long)b.ext[1]);
+	return b;
+}
+
+static int one_between(Gen *g, const Between *b, bool writes, const char *k)
+{
+	Tile *x = new_alias(g, b->space, b->type, b->ext, b->range, writes);
+	if (!x)
+		return -1;
+	snprintf(x->name, sizeof x->name, "%.24s[%.12s%s]", b->name, k, b->space == GLOBAL ? " % 2" : "");
+	return g->ntiles - 1;
+}
+
+static void giving_role(Gen *g, const Between *b, int chunks, int ready, int taken, bool named)
 {
 	RoleMark m = role_begin(g, "role Give warpgroup(0)", 4);
 	bool counts = false;
@@ -261,7 +306,7 @@ static void giving_role(Gen *g, int mid, DType t, const int64_t *ext, Range r, i
 	open_loop(g, k, chunks, &counts);
 	if (!named)
 		line(g, "wait(b%d[%s - 2]);", taken, k);
-	int to = alias(g, t, ext, r, true, "m%d[%s]", mid, k);
+	int to = one_between(g, b, true, k);
 	element_body(g, to);
 	g->tile[to].gone = true;
 	g->tile[to].dirty = false;
@@ -274,14 +319,14 @@ static void giving_role(Gen *g, int mid, DType t, const int64_t *ext, Range r, i
 	role_end(g, m);
 }
 
-static void taking_role(Gen *g, int mid, DType t, const int64_t *ext, Range r, int chunks, int ready, int taken, bool named)
+static void taking_role(Gen *g, const Between *b, int chunks, int ready, int taken, bool named)
 {
 	RoleMark m = role_begin(g, "role Take warpgroup(1)", 4);
 	bool counts = false;
 	role_tiles(g);
-	double top = fmax(-r.lo, r.hi) * chunks;
-	Range sums = { -top, top, r.frac };
-	int sum = range_exact(DT_F32, sums) ? tile_frag(g, DT_F32, 2, ext, sums, NULL) : -1;
+	double top = fmax(-b->range.lo, b->range.hi) * chunks;
+	Range sums = { -top, top, b->range.frac };
+	int sum = range_exact(DT_F32, sums) ? tile_frag(g, DT_F32, 2, b->ext, sums, NULL) : -1;
 	if (sum >= 0) {
 		line(g, "%s = 0.0;", g->tile[sum].name);
 		g->tile[sum].writes = false;
@@ -292,9 +337,9 @@ static void taking_role(Gen *g, int mid, DType t, const int64_t *ext, Range r, i
 	snprintf(k, sizeof k, "%s", g->var[v].name);
 	open_loop(g, k, chunks, &counts);
 	line(g, named ? "sync(b%d);" : "wait(b%d[%s]);", ready, k);
-	int from = alias(g, t, ext, r, false, "m%d[%s]", mid, k);
+	int from = one_between(g, b, false, k);
 	if (sum >= 0)
-		line(g, "parallel (i < %lld, j < %lld) %s[i][j] += f32(%s[i][j]);", (long long)ext[0], (long long)ext[1], g->tile[sum].name, g->tile[from].name);
+		line(g, "parallel (i < %lld, j < %lld) %s[i][j] += f32(%s[i][j]);", (long long)b->ext[0], (long long)b->ext[1], g->tile[sum].name, g->tile[from].name);
 	statements(g, rng_between(&g->rng, 1, 2));
 	g->tile[from].gone = true;
 	line(g, named ? "sync_arrive(b%d);" : "arrive(b%d[%s]);", taken, k);
@@ -310,21 +355,16 @@ static void taking_role(Gen *g, int mid, DType t, const int64_t *ext, Range r, i
 /* Named barriers hold one tile at a time, mbarriers a ring of two. */
 void kernel_handover(Gen *g)
 {
-	int mid = fresh(g), ready = fresh(g), taken = fresh(g), chunks = rng_between(&g->rng, 1, 4);
+	int ready = fresh(g), taken = fresh(g), chunks = rng_between(&g->rng, 1, 4);
 	bool named = CHANCE(g, 40);
-	DType t = random_type(g);
-	if (t == DT_BOOL)
-		t = DT_I32;
-	int64_t ext[2] = { 8 << rng_below(&g->rng, 4), 8 << rng_below(&g->rng, 4) };
-	Range r = default_range(g, t);
+	Between b = new_between(g);
 	g->warps = g->threads_warps = 8;
-	text_put(&g->decls, "\tshared %s m%d[ring 2][%lld][%lld];\n", dtype_name(t), mid, (long long)ext[0], (long long)ext[1]);
 	if (named)
 		text_put(&g->decls, "\tbarrier b%d from(Give, Take), b%d from(Give, Take);\n", ready, taken);
 	else
 		text_put(&g->decls, "\tmbarrier b%d[ring 2] from(Give), b%d[ring 2] from(Take);\n", ready, taken);
-	giving_role(g, mid, t, ext, r, chunks, ready, taken, named);
-	taking_role(g, mid, t, ext, r, chunks, ready, taken, named);
+	giving_role(g, &b, chunks, ready, taken, named);
+	taking_role(g, &b, chunks, ready, taken, named);
 }
 
 /* ---- clusters: every CTA loads a part of each tile for all ---- */
