@@ -65,6 +65,8 @@ void backward_release(Backward *b);
 void backward_check(Backward *b);      /* against the recurrence */
 void backward_same_bits(Backward *b);  /* another schedule, the two-step interface and each gradient wanted alone */
 void backward_alone(Backward *b);      /* each sequence alone gives the bits that it gives beside others */
+void backward_causal(Backward *b);     /* no gradient depends on a dout that it must not depend on */
+void backward_one_buffer(Backward *b); /* dq, dk and dv as views of one buffer */
 void backward_nothing(Backward *b);    /* no tokens */
 
 #endif

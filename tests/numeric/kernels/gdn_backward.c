@@ -60,12 +60,12 @@ static Delta reference(Backward *b)
 	return d;
 }
 
-/* FLA's contract: .008, .02 for the gradients of gates and beta, three times that in a chunk. */
+/* FLA's contract: .008, .02 for the gradients of gates and beta, three times that in a chunk.  Errors that the tokens of a chunk share add up in da_log and ddt_bias. */
 static void allowed(const Backward *b, int which, double *overall, double *chunk)
 {
 	const GdnRow *row = &own(b)->r->row;
-	const bool small = which == DG || which == DBETA || which >= DA;
-	*overall = small ? fmax(.02, row->overall) : row->overall != 0 ? row->overall : .008;
+	const bool small = which == DG || which == DBETA;
+	*overall = which >= DA ? fmax(.02, 3 * row->overall) : small ? fmax(.02, row->overall) : row->overall != 0 ? row->overall : .008;
 	*chunk = row->chunk != 0 ? row->chunk : 3 * *overall;
 }
 
@@ -107,6 +107,8 @@ static void run_tiny(const void *row) { backward_check(&make_sized(row, 1e-6F)->
 static void run_large(const void *row) { backward_check(&make_sized(row, 1e3F)->all); }
 static void run_same_bits(const void *row) { backward_same_bits(&make(row)->all); }
 static void run_alone(const void *row) { backward_alone(&make(row)->all); }
+static void run_causal(const void *row) { backward_causal(&make(row)->all); }
+static void run_one_buffer(const void *row) { backward_one_buffer(&make(row)->all); }
 static void run_nothing(const void *row) { backward_nothing(&make(row)->all); }
 
 /* beta of 0, and so small that its square is nothing, in every third token. */
@@ -282,6 +284,10 @@ size_t gdn_backward_cases(NumericCase *out)
 			.save = true, .overall = .003 } },
 		{ "f16_saved", run_small_beta, { IN(.tokens = 99, .fp16 = true, .seed = 41), .save = true, .states = GDN_BOTH, .overall = .003 } },
 		{ "f16_positive_no_decay", run_gradients, { IN(.tokens = 200, .keys = GDN_KEYS_POSITIVE, .gates = GDN_GATES_ZERO, .fp16 = true, .seed = 42), .overall = .003 } },
+		{ "causal", run_causal, { IN(.batch = 2, .tokens = 201, .qk_heads = 2, .value_heads = 4, .seed = 54), .options = NORM, .states = GDN_BOTH } },
+		{ "causal_saved", run_causal, { IN(.tokens = 99, .gates = GDN_GATES_ZERO, .seed = 55), .save = true, .states = GDN_BOTH } },
+		{ "one_buffer", run_one_buffer, { .lengths = mixed, .spare = 9, IN(.qk_heads = 2, .value_heads = 4, .value_dim = 72, .seed = 56), .states = GDN_BOTH } },
+		{ "T4096_positive", run_gradients, { IN(.tokens = 4096, .key_dim = 64, .value_dim = 64, .keys = GDN_KEYS_POSITIVE, .seed = 57), .states = GDN_BOTH } },
 		{ "random_calls", run_random, { IN(.seed = 43) } },
 		{ "nothing_to_do", run_nothing, { IN(.batch = 2, .seed = 28), .states = GDN_BOTH } },
 		{ "refuses_wrong_arguments", run_refusals, { IN(.batch = 2, .tokens = 3, .qk_heads = 2, .seed = 29), .states = GDN_BOTH } },
