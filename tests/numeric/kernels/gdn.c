@@ -206,6 +206,8 @@ static const GdnRow singles[] = {
 	{ .name = "single_fp16", .in = { .qk_heads = 1, .value_heads = 2, .fp16 = true }, .lengths = serving, .options = NORM, .states = GDN_FINAL, FEW },
 	{ .name = "single_fp16_v_first", .in = { .qk_heads = 1, .value_heads = 2, .fp16 = true, .gate16 = true, .beta16 = true }, .lengths = serving,
 		.options = NORM | RAW | SIGMOID, .states = GDN_BOTH, .state_v_first = true, FEW },
+	{ .name = "single_gates_f16", .in = { .value_heads = 3 }, .lengths = serving, .options = NORM | RAW | SIGMOID, .gate_type = TILERT_F16, .beta_type = TILERT_F16,
+		.a_log_type = TILERT_BF16, .states = GDN_FINAL, FEW },
 	{ .name = "single_without_states", .in = { .value_heads = 2 }, .lengths = serving, .options = NORM, FEW },
 	{ .name = "single_initial", .in = { .value_heads = 2, .gates = GDN_GATES_ZERO }, .lengths = all_lengths, .options = NORM, .states = GDN_INITIAL, FEW },
 	{ .name = "single_cut_zero", .in = { .value_heads = 2, .gates = GDN_GATES_ZERO }, .lengths = serving, .options = NORM, .states = GDN_BOTH, FEW },
