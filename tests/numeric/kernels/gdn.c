@@ -214,6 +214,7 @@ static const GdnRow singles[] = {
 	{ .name = "single_cut_patches", .in = { .value_heads = 2, .gates = GDN_GATES_PATCHES }, .lengths = longer, .options = NORM, .states = GDN_BOTH, FEW },
 	{ .name = "single_cut_exact", .in = { .value_heads = 2 }, .lengths = serving, .options = NORM, .split = TILEKERN_SPLIT_EXACT, .states = GDN_BOTH, FEW },
 	{ .name = "single_many_rows", .in = { .batch = 1100, .tokens = 2 }, .options = NORM, .states = GDN_FINAL, FEW }, /* more than deal.tile has threads */
+	{ .name = "single_long", .in = { .batch = 2, .tokens = 1700, .value_heads = 2 }, .options = NORM, .states = GDN_BOTH, .processors = 4 },
 	{ .name = "single_of_two_rows", .in = { .batch = 2, .tokens = 40 }, .options = NORM, .states = GDN_BOTH, FEW }, /* few enough states for tests/gpu/sanitize.sh's initcheck */
 	{ .name = "single_rows", .in = { .batch = 5, .tokens = 97, .qk_heads = 1, .value_heads = 2 }, .strided = true, .states = GDN_BOTH, FEW },
 	{ .name = "single_rows_v_first", .in = { .batch = 2, .tokens = 900, .value_heads = 2 }, .options = NORM, .state_v_first = true, .states = GDN_BOTH, FEW },
