@@ -99,20 +99,28 @@ def main():
     parser.add_argument("--csv")
     a = parser.parse_args()
     one = torch.randn(1, device=dev)
-    table = [("torch.add of one number", microseconds(lambda: torch.ops.aten.add.Tensor(one, one)))]
-    print(f"{table[0][0]:36s} {table[0][1]:8.1f} us", flush=True)
-    for name, make in (("ours", ours), ("fla", flas), ("cudnn", cudnns)):
+    file = open(a.csv, "w", newline="") if a.csv else None
+
+    def row(what, fn):
+        took = microseconds(fn)
+        print(f"{what:36s} {took:8.1f} us", flush=True)
+        if file:  # at once: a peer may compile for longer than there is time
+            csv.writer(file).writerow((what, f"{took:.2f}"))
+            file.flush()
+
+    if file:
+        csv.writer(file).writerow(("call", "host_us"))
+    row("torch.add of one number", lambda: torch.ops.aten.add.Tensor(one, one))
+    for name, make in (("ours", ours), ("cudnn", cudnns), ("fla", flas)):
         if name != "ours" and name not in a.peers:
             continue
         try:
             for what, fn in make():
-                table.append((what, microseconds(fn)))
-                print(f"{what:36s} {table[-1][1]:8.1f} us", flush=True)
+                row(what, fn)
         except Exception as e:
             print("failed:", name, type(e).__name__, str(e)[:200], flush=True)
-    if a.csv:
-        with open(a.csv, "w", newline="") as f:
-            csv.writer(f).writerows([("call", "host_us"), *((n, f"{t:.2f}") for n, t in table)])
+    if file:
+        file.close()
 
 
 if __name__ == "__main__":
