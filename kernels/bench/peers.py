@@ -1,6 +1,6 @@
 """Times the library beside FLA, FlashQLA, FlashInfer and cuDNN on one GPU, in one process, and checks it first.
 
-    python3 peers.py [gdn] [mixes] [engine] [gdn_backward] [kda] [kda_backward] [--peers flash_qla,flashinfer] [--rows 3] [--csv out.csv]
+    python3 peers.py [gdn] [mixes] [engine] [gdn_backward] [gdn_training] [kda] [kda_backward] [--peers flash_qla,flashinfer] [--rows 3] [--csv out.csv]
 
 Every figure is in ms, the median of five rounds in which all libraries have their turn; of a round, the median of triton's do_bench (L2
 flushed before each run) over replays of a CUDA graph of the call.  "e" marks a call that would not be captured.  A library that is not
@@ -408,6 +408,52 @@ def gdn_backward_rows(a):
             yield f"gdn backward {what} {name}", errors, {**times, "tilekern": ours}, 26 * 128 * 128 * heads, (1024 * hq / hv + 784) * heads
 
 
+def kept_by(forward, o):
+    """MB that a forward leaves for its backward, beside its inputs and o."""
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    out = forward()
+    torch.cuda.synchronize()
+    kept = (torch.cuda.memory_allocated() - before - o.nbytes) / 1e6
+    del out
+    return kept
+
+
+def gdn_training_rows(a):
+    """Forward and backward together, and what is kept between them: ours keeps what the backward wants, or nothing and scans again."""
+    fla, qla = optional("fla.ops.gated_delta_rule", a.peers), optional("flash_qla", a.peers)
+    for hq, hv, lengths in GDN_BACKWARD[: a.rows]:
+        name, T = f"{hq}/{hv} {len(lengths)}x{lengths[0]}", sum(lengths)
+        errors, given = gdn_gradient_errors(name), gdn_inputs(hq, hv, T)
+        dout = torch.randn_like(given["v"])
+        cu = torch.tensor([0] + torch.tensor(lengths).cumsum(0).tolist(), device=dev)
+        cu32 = cu.int()
+        ours = {what: our_forward("gdn", *given.values(), cu_seqlens=cu32, save=what == "saved", output_final_state=False) for what in ("saved", "again")}
+        back = lambda saved: our_backward("gdn", *given.values(), None, None, cu32, saved, dout, 0)()
+        calls = {"saved": lambda: back(ours["saved"]()[2]), "again": lambda: (ours["again"](), back(None))[1]}
+        kept = {what: kept_by(forward, dout) for what, forward in ours.items()}
+        for n, (module, offsets) in ((n, x) for n, x in {"fla": (fla, cu), "flash_qla": (qla, cu32)}.items() if x[0]):
+            leaves = [t.detach().requires_grad_() for t in given.values()]
+            forward = lambda module=module, offsets=offsets, leaves=leaves: module.chunk_gated_delta_rule(*leaves, cu_seqlens=offsets)
+
+            def step(forward=forward, leaves=leaves):
+                out = forward()
+                out = out[0] if isinstance(out, tuple) else out
+                return torch.autograd.grad(out, leaves, dout.view(out.shape))
+
+            try:
+                step()
+                kept[n], calls[n] = kept_by(forward, dout), step
+            except Exception as e:
+                say("   failed:", n, type(e).__name__, str(e)[:200])
+        times, heads = medians(calls, a.rep), T * hv
+        both = {what: times.pop(what) for what in ours}
+        others = "".join(f", {n} {kept[n]:.0f}" for n in times)
+        for what, t in both.items():
+            yield (f"gdn forward, backward {what} {name}: keeps {kept[what]:.0f} MB{others}", errors, {**times, "tilekern": t}, 26 * 128 * 128 * heads + 163840 * heads,
+                   (1536 * hq / hv + 1304) * heads)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("what", nargs="*", default=["gdn", "kda"])
@@ -420,7 +466,7 @@ def main():
     table = []
     for what in a.what:
         for name, errors, row, flop, bytes_ in {"gdn": gdn_rows, "mixes": mix_rows, "engine": engine_rows, "kda": kda_rows, "kda_backward": kda_backward_rows,
-                                                    "gdn_backward": gdn_backward_rows}[what](a):
+                                                    "gdn_backward": gdn_backward_rows, "gdn_training": gdn_training_rows}[what](a):
             ms = row["tilekern"][0]
             others = {n: t for n, (t, _) in row.items() if n != "tilekern" and t == t}
             best = min(others.values(), default=math.nan)
