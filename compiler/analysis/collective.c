@@ -103,8 +103,9 @@ static int64_t reduce_scratch(const Op *op, const Layout *l)
 
 int64_t collective_scratch(Arena *a, const Op *op)
 {
-	const Layout *l = op->code == OP_REDUCE || op->code == OP_SCAN ? layout_of_fragment(a, op->args[0]) : NULL;
+	bool reduce = op->code == OP_REDUCE, scan = op->code == OP_SCAN;
+	const Layout *l = reduce || scan ? layout_of_fragment(a, operand(op, reduce ? ARG_SOURCE : ARG_TARGET)) : NULL;
 	if (!l)
 		return 0;
-	return op->code == OP_SCAN ? scan_scratch(op, l) : reduce_scratch(op, l);
+	return scan ? scan_scratch(op, l) : reduce_scratch(op, l);
 }

@@ -8,7 +8,7 @@ bool mma_is_wgmma(const Op *mma)
 	const char *inst = attr_text(mma, AT_INST, NULL);
 	if (inst)
 		return strncmp(inst, "wgmma", 5) == 0;
-	return !tile_ref(mma->args[0]).warp_scope;
+	return !tile_ref(operand(mma, ARG_D)).warp_scope;
 }
 
 bool op_releases(const Op *op)

@@ -22,9 +22,9 @@ LoopIndex loop_index(const Region *loop, const Value *v)
 	if (!v->def)
 		return (LoopIndex){ 0 };
 	if (v->def->code == OP_CAST)
-		return loop_index(loop, v->def->args[0]);
+		return loop_index(loop, operand(v->def, ARG_A));
 	if (v->def->code == OP_ADD || v->def->code == OP_SUB) {
-		LoopIndex a = loop_index(loop, v->def->args[0]), b = loop_index(loop, v->def->args[1]);
+		LoopIndex a = loop_index(loop, operand(v->def, ARG_A)), b = loop_index(loop, operand(v->def, ARG_B));
 		if (a.known && b.known && b.arg < 0)
 			return (LoopIndex){ true, a.arg, v->def->code == OP_ADD ? a.offset + b.offset : a.offset - b.offset };
 		if (a.known && b.known && a.arg < 0 && v->def->code == OP_ADD)
@@ -62,52 +62,55 @@ bool unit_in_arg(const Region *loop, const Value *v, int arg)
 	if (!v->def)
 		return false;
 	if (v->def->code == OP_CAST)
-		return unit_in_arg(loop, v->def->args[0], arg);
+		return unit_in_arg(loop, operand(v->def, ARG_A), arg);
 	if (v->def->code == OP_ADD) {
-		Value *x = v->def->args[0], *y = v->def->args[1];
+		Value *x = operand(v->def, ARG_A), *y = operand(v->def, ARG_B);
 		return (unit_in_arg(loop, x, arg) && !depends_on_arg(loop, y, arg)) ||
 		       (unit_in_arg(loop, y, arg) && !depends_on_arg(loop, x, arg));
 	}
 	/* Consecutive within aligned runs, whose length value_divisor bounds. */
 	if (v->def->code == OP_XOR)
-		return (unit_in_arg(loop, v->def->args[0], arg) && !depends_on_arg(loop, v->def->args[1], arg)) ||
-		       (unit_in_arg(loop, v->def->args[1], arg) && !depends_on_arg(loop, v->def->args[0], arg));
+		return (unit_in_arg(loop, operand(v->def, ARG_A), arg) && !depends_on_arg(loop, operand(v->def, ARG_B), arg)) ||
+		       (unit_in_arg(loop, operand(v->def, ARG_B), arg) && !depends_on_arg(loop, operand(v->def, ARG_A), arg));
 	int64_t c;
-	if (v->def->code == OP_MOD && value_const_int(v->def->args[1], &c))
-		return unit_in_arg(loop, v->def->args[0], arg);
-	return v->def->code == OP_SUB && unit_in_arg(loop, v->def->args[0], arg) && !depends_on_arg(loop, v->def->args[1], arg);
+	if (v->def->code == OP_MOD && value_const_int(operand(v->def, ARG_B), &c))
+		return unit_in_arg(loop, operand(v->def, ARG_A), arg);
+	return v->def->code == OP_SUB && unit_in_arg(loop, operand(v->def, ARG_A), arg) && !depends_on_arg(loop, operand(v->def, ARG_B), arg);
 }
+
+enum { MOST_DIVISOR = 4096 };
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static int64_t low_power(int64_t c)
 {
 	if (c == 0)
-		return 4096;
+		return MOST_DIVISOR;
 	int64_t p = c & -c;
-	return p > 4096 ? 4096 : p;
+	return smaller(p, MOST_DIVISOR);
 }
+
+static int64_t divisor_of(const Region *loop, const Op *op, OperandId id, int zero_arg) { return value_divisor(loop, operand(op, id), zero_arg); }
 
 int64_t value_divisor(const Region *loop, const Value *v, int zero_arg)
 {
 	int arg;
 	int64_t c;
 	if (is_arg(loop, v, &arg))
-		return arg == zero_arg ? 4096 : 1;
+		return arg == zero_arg ? MOST_DIVISOR : 1;
 	if (value_const_int(v, &c))
 		return low_power(c);
 	if (!v->def)
 		return 1;
 	const Op *d = v->def;
-	int64_t a = d->nargs > 0 && d->code != OP_LOAD && d->code != OP_GET ? value_divisor(loop, d->args[0], zero_arg) : 1;
-	int64_t b = d->nargs > 1 && d->code != OP_LOAD ? value_divisor(loop, d->args[1], zero_arg) : 1;
 	switch (d->code) {
-	case OP_CAST: return a;
-	case OP_ADD: case OP_SUB: case OP_XOR: return a < b ? a : b;
-	case OP_MUL: return a * b > 4096 ? 4096 : a * b;
-	case OP_MOD: return a < b ? a : b;
-	case OP_SHL: return value_const_int(d->args[1], &c) && c < 12 ? (a << c > 4096 ? 4096 : a << c) : a;
-	case OP_SELECT: {
-		int64_t e = value_divisor(loop, d->args[2], zero_arg);
-		return b < e ? b : e;
+	case OP_CAST: return divisor_of(loop, d, ARG_A, zero_arg);
+	case OP_ADD: case OP_SUB: case OP_XOR: case OP_MOD: return smaller(divisor_of(loop, d, ARG_A, zero_arg), divisor_of(loop, d, ARG_B, zero_arg));
+	case OP_SELECT: return smaller(divisor_of(loop, d, ARG_A, zero_arg), divisor_of(loop, d, ARG_B, zero_arg));
+	case OP_MUL: return smaller(divisor_of(loop, d, ARG_A, zero_arg) * divisor_of(loop, d, ARG_B, zero_arg), MOST_DIVISOR);
+	case OP_SHL: {
+		int64_t a = divisor_of(loop, d, ARG_A, zero_arg);
+		return value_const_int(operand(d, ARG_B), &c) && c < 12 ? smaller(a << c, MOST_DIVISOR) : a;
 	}
 	default: return 1;
 	}
@@ -117,17 +120,17 @@ int64_t constant_run(const Region *loop, const Value *v, int arg)
 {
 	int64_t c;
 	if (!depends_on_arg(loop, v, arg))
-		return 4096;
+		return MOST_DIVISOR;
 	if (!v->def || v->def->parent != loop)
 		return 1;
 	const Op *d = v->def;
-	if (d->code == OP_DIV && value_const_int(d->args[1], &c) && c > 0 && unit_in_arg(loop, d->args[0], arg)) {
-		int64_t a = value_divisor(loop, d->args[0], arg), p = low_power(c);
+	if (d->code == OP_DIV && value_const_int(operand(d, ARG_B), &c) && c > 0 && unit_in_arg(loop, operand(d, ARG_A), arg)) {
+		int64_t a = value_divisor(loop, operand(d, ARG_A), arg), p = low_power(c);
 		return a < p ? a : p;
 	}
 	switch (d->code) {
 	case OP_ADD: case OP_SUB: case OP_MUL: case OP_XOR: case OP_CAST: case OP_DIV: {
-		int64_t least = 4096;
+		int64_t least = MOST_DIVISOR;
 		for (int i = 0; i < d->nargs; i++) {
 			int64_t r = constant_run(loop, d->args[i], arg);
 			least = r < least ? r : least;
@@ -156,9 +159,9 @@ static bool arithmetic_of(const Value *v, int depth, bool places)
 	case OP_CONST: return small(v);
 	case OP_DIM: case OP_GRID_DIM: return true;
 	case OP_BLOCK_IDX: case OP_CLUSTER_RANK: case OP_THREAD: case OP_LANE: case OP_WARP: return places;
-	case OP_CAST: return dtype_is_int(d->args[0]->type.dtype) && arithmetic_of(d->args[0], depth - 1, places);
+	case OP_CAST: return dtype_is_int(operand(d, ARG_A)->type.dtype) && arithmetic_of(operand(d, ARG_A), depth - 1, places);
 	case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV: case OP_MOD: case OP_MIN: case OP_MAX:
-		return arithmetic_of(d->args[0], depth - 1, places) && arithmetic_of(d->args[1], depth - 1, places);
+		return arithmetic_of(operand(d, ARG_A), depth - 1, places) && arithmetic_of(operand(d, ARG_B), depth - 1, places);
 	default: return false;
 	}
 }

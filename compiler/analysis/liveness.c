@@ -106,7 +106,7 @@ static bool stores_all(const Op *store, const Op *frag)
 	const Type *ty = &frag->result->type;
 	const Attr *extents = body->owner && body->owner->code == OP_PARALLEL ? attr_get(body->owner, AT_EXTENTS) : NULL;
 	for (int d = 0; d < ty->rank; d++) {
-		LoopIndex at = loop_index(body, store->args[2 + d]);
+		LoopIndex at = loop_index(body, access_index(store, d));
 		if (!extents || !at.known || at.arg != d || at.offset != 0 || extents->list[d] != ty->shape[d])
 			return false;
 	}

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-static const Value *tma_shared(const Op *op) { return op->code == OP_TMA_LOAD ? op->args[1] : op->args[0]; }
-static const Value *tma_global(const Op *op) { return op->code == OP_TMA_LOAD ? op->args[0] : op->args[1]; }
+static const Value *tma_shared(const Op *op) { return operand(op, op->code == OP_TMA_LOAD ? ARG_TARGET : ARG_SOURCE); }
+static const Value *tma_global(const Op *op) { return operand(op, op->code == OP_TMA_LOAD ? ARG_SOURCE : ARG_TARGET); }
 
 /* Whether one instruction can write all column panels: the view covers all rows of its tile. */
 static bool whole_rows(const TileRef *s)
@@ -17,7 +17,7 @@ static bool whole_rows(const TileRef *s)
 /* Of the map's dimensions, which run from the innermost. */
 static int limited_dim(const Op *op, const TileRef *g)
 {
-	return tma_limit(op) ? g->object_rank - 1 - first_slice(g) : 0;
+	return operand(op, ARG_LIMIT) ? g->object_rank - 1 - first_slice(g) : 0;
 }
 
 TensorMap tensor_map_of(const Op *op)
@@ -32,7 +32,7 @@ TensorMap tensor_map_of(const Op *op)
 	m.panels = width < inner && whole_rows(&s) && rank + (m.limited > 0) < 5 && g.dims[rank - 1] == 0;
 	for (int d = rank - 1; d >= 0; d--) {
 		TensorMapDim *k = &m.dim[m.rank++];
-		Value *extent = g.object->args[d], *stride = g.object->args[rank + d];
+		Value *extent = tensor_extent(g.object, d), *stride = tensor_stride(g.object, d);
 		if (!value_const_int(extent, &k->extent_const))
 			k->extent = extent;
 		if (!value_const_int(stride, &k->stride_const))

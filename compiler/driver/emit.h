@@ -16,8 +16,6 @@ const char *host_postfix(Arena *a, Diags *d, const Value *v, Loc use);
 /* The same as C-like text, for comments; "..." when it is none. */
 const char *host_infix(Arena *a, const Value *v);
 /* Element i of a tensor's extents or strides. */
-const Value *tensor_extent(const Op *tensor, int i);
-const Value *tensor_stride(const Op *tensor, int i);
 
 /* ---- module_writer.c ---- */
 

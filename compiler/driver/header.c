@@ -45,7 +45,7 @@ static const char *c_type(DType t)
 static const Value *uncast(const Value *v)
 {
 	while (v->def && v->def->code == OP_CAST)
-		v = v->def->args[0];
+		v = operand(v->def, ARG_A);
 	return v;
 }
 
@@ -68,7 +68,7 @@ static bool is_product(const Value *v, const Value *a, const Value *b)
 	const Op *op = uncast(v)->def;
 	if (!op || op->code != OP_MUL)
 		return false;
-	const Value *x = op->args[0], *y = op->args[1];
+	const Value *x = operand(op, ARG_A), *y = operand(op, ARG_B);
 	return (same_value(x, a) && same_value(y, b)) || (same_value(x, b) && same_value(y, a));
 }
 

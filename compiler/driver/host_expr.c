@@ -31,23 +31,23 @@ static bool integer(const Value *v)
 /* (a + b - 1) / b, as `cdiv` is elaborated: gives a and b. */
 static bool is_cdiv(const Op *op, const Value **a, const Value **b)
 {
-	if (op->code != OP_DIV || !op->args[0]->def)
+	if (op->code != OP_DIV || !operand(op, ARG_A)->def)
 		return false;
-	*b = op->args[1];
+	*b = operand(op, ARG_B);
 	int64_t n = 0, c = 0, one = 0;
 	bool fixed = value_const_int(*b, &n);
-	const Op *top = op->args[0]->def;
-	if (top->code == OP_ADD && fixed && value_const_int(top->args[1], &c) && c == n - 1 && c > 0) {
-		*a = top->args[0];
+	const Op *top = operand(op, ARG_A)->def;
+	if (top->code == OP_ADD && fixed && value_const_int(operand(top, ARG_B), &c) && c == n - 1 && c > 0) {
+		*a = operand(top, ARG_A);
 		return true;
 	}
-	if (top->code != OP_SUB || !value_const_int(top->args[1], &one) || one != 1 || !top->args[0]->def)
+	if (top->code != OP_SUB || !value_const_int(operand(top, ARG_B), &one) || one != 1 || !operand(top, ARG_A)->def)
 		return false;
-	const Op *sum = top->args[0]->def;
+	const Op *sum = operand(top, ARG_A)->def;
 	int64_t other = 0;
-	if (sum->code != OP_ADD || !(sum->args[1] == *b || (fixed && value_const_int(sum->args[1], &other) && other == n)))
+	if (sum->code != OP_ADD || !(operand(sum, ARG_B) == *b || (fixed && value_const_int(operand(sum, ARG_B), &other) && other == n)))
 		return false;
-	*a = sum->args[0];
+	*a = operand(sum, ARG_A);
 	return true;
 }
 
@@ -67,12 +67,12 @@ static const char *postfix(Arena *a, const Value *v, int depth, int *left, const
 	case OP_DIM:
 	case OP_PARAM: return attr_text(op, AT_NAME, "?");
 	case OP_SM_COUNT: return "sm_count";
-	case OP_CAST: return postfix(a, op->args[0], depth + 1, left, why);
+	case OP_CAST: return postfix(a, operand(op, ARG_A), depth + 1, left, why);
 	case OP_NEG:
-		p = postfix(a, op->args[0], depth + 1, left, why);
+		p = postfix(a, operand(op, ARG_A), depth + 1, left, why);
 		return p ? arena_printf(a, "0 %s -", p) : NULL;
 	case OP_SHL:
-		p = value_const_int(op->args[1], &n) && n >= 0 && n < 62 ? postfix(a, op->args[0], depth + 1, left, why) : NULL;
+		p = value_const_int(operand(op, ARG_B), &n) && n >= 0 && n < 62 ? postfix(a, operand(op, ARG_A), depth + 1, left, why) : NULL;
 		return p ? arena_printf(a, "%s %" PRId64 " *", p, (int64_t)1 << n) : NULL;
 	default: break;
 	}
@@ -81,8 +81,8 @@ static const char *postfix(Arena *a, const Value *v, int depth, int *left, const
 	} else {
 		if (!word)
 			return NULL;
-		x = op->args[0];
-		y = op->args[1];
+		x = operand(op, ARG_A);
+		y = operand(op, ARG_B);
 	}
 	p = postfix(a, x, depth + 1, left, why);
 	q = p ? postfix(a, y, depth + 1, left, why) : NULL;
@@ -120,14 +120,14 @@ static const char *infix(Arena *a, const Value *v, bool inner, int *left)
 	if (op->code == OP_SM_COUNT)
 		return "sm_count";
 	if (op->code == OP_CAST)
-		return infix(a, op->args[0], inner, left);
+		return infix(a, operand(op, ARG_A), inner, left);
 	const Value *x, *y;
 	if (is_cdiv(op, &x, &y))
 		return arena_printf(a, "cdiv(%s, %s)", infix(a, x, false, left), infix(a, y, false, left));
 	const char *word = operator_word(op);
 	if (!word)
 		return "...";
-	const char *p = infix(a, op->args[0], true, left), *q = infix(a, op->args[1], true, left);
+	const char *p = infix(a, operand(op, ARG_A), true, left), *q = infix(a, operand(op, ARG_B), true, left);
 	if (word[1])
 		return arena_printf(a, "%s(%s, %s)", word, p, q);
 	return arena_printf(a, inner ? "(%s %s %s)" : "%s %s %s", p, word, q);
@@ -137,14 +137,4 @@ const char *host_infix(Arena *a, const Value *v)
 {
 	int left = MAX_NODES;
 	return infix(a, v, false, &left);
-}
-
-const Value *tensor_extent(const Op *tensor, int i)
-{
-	return tensor->args[i];
-}
-
-const Value *tensor_stride(const Op *tensor, int i)
-{
-	return tensor->args[tensor->result->type.rank + i];
 }

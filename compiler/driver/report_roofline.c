@@ -15,7 +15,7 @@ static bool is_loop(const Op *op) { return op->code == OP_FOR || op->code == OP_
 
 static void count_product(Turn *x, const Op *op, double instances)
 {
-	TileRef d = tile_ref(op->args[0]), a = tile_ref(op->args[1]);
+	TileRef d = tile_ref(operand(op, ARG_D)), a = tile_ref(operand(op, ARG_A));
 	double flops = 2 * (double)(d.shape[0] * d.shape[1] * a.shape[1]) * instances * (d.warp_scope ? team_warps(tir_team(op)) : 1);
 	x->flops += flops;
 	x->tensor += flops / (HALF_FLOPS * 16.0 / (double)dtype_bits(a.dtype));
@@ -23,7 +23,7 @@ static void count_product(Turn *x, const Op *op, double instances)
 
 static void count_load(Turn *x, const Op *op, double instances)
 {
-	TileRef s = tile_ref(op->args[1]);
+	TileRef s = tile_ref(operand(op, ARG_TARGET));
 	double bytes = (double)dtype_bits(s.dtype) / 8;
 	for (int i = 0; i < s.rank; i++)
 		bytes *= (double)s.shape[i];
@@ -38,7 +38,7 @@ static void count_elements(Turn *x, const Op *loop, double instances)
 		n *= (double)ext->list[i];
 	for (const Op *op = loop->regions[0]->first; op; op = op->next) {
 		bool special = op->code == OP_EXP2 || op->code == OP_LOG2 || op->code == OP_SQRT || op->code == OP_RSQRT || op->code == OP_RCP || op->code == OP_TANH;
-		bool plain = op->result && op->result->type.kind == TY_SCALAR && dtype_is_float(op->result->type.dtype) && op_info(op->code)->effect == FX_PURE && op->nargs > 1;
+		bool plain = op->result && op->result->type.kind == TY_SCALAR && dtype_is_float(op->result->type.dtype) && op_info(op->code)->effect == FX_PURE && op->nargs >= 2;
 		x->special += special ? n : 0;
 		x->arithmetic += plain ? n : 0;
 	}

@@ -23,29 +23,29 @@ static const char *words(const Schedule *s, const Op *op, const char **fill, con
 	*fill = "#f4f4f4";
 	switch (op->code) {
 	case OP_WAIT: case OP_WAIT_PARITY:
-		*fill = "#fbb4ae", *barrier = barrier_of(op->args[0]);
+		*fill = "#fbb4ae", *barrier = barrier_of(operand(op, ARG_BARRIER));
 		return arena_printf(a, "wait %s", barrier_text(s, *barrier));
 	case OP_ARRIVE:
-		*fill = "#ccebc5", *barrier = barrier_of(op->args[0]);
+		*fill = "#ccebc5", *barrier = barrier_of(operand(op, ARG_BARRIER));
 		return arena_printf(a, "arrive %s", barrier_text(s, *barrier));
 	case OP_SYNC: case OP_SYNC_ARRIVE:
 		*fill = op->code == OP_SYNC ? "#fbb4ae" : "#ccebc5";
-		*barrier = op->nargs ? barrier_of(op->args[0]) : NULL;
+		*barrier = operand(op, ARG_BARRIER) ? barrier_of(operand(op, ARG_BARRIER)) : NULL;
 		return arena_printf(a, "%s%s%s", op_info(op->code)->text, *barrier ? " " : "", *barrier ? barrier_text(s, *barrier) : "");
 	case OP_TMA_LOAD: case OP_BULK_LOAD:
 		*fill = "#fed9a6";
-		return arena_printf(a, "load %s &#8592; %s", object(s, op->args[1]), object(s, op->args[0]));
+		return arena_printf(a, "load %s &#8592; %s", object(s, operand(op, ARG_TARGET)), object(s, operand(op, ARG_SOURCE)));
 	case OP_TMA_STORE: case OP_BULK_STORE:
 		*fill = "#fed9a6";
-		return arena_printf(a, "%s %s &#8594; %s", attr_get(op, AT_REDUCE) ? "add" : "store", object(s, op->args[0]), object(s, op->args[1]));
-	case OP_CP_ASYNC: *fill = "#fed9a6"; return arena_printf(a, "cp_async %s", object(s, op->args[1]));
+		return arena_printf(a, "%s %s &#8594; %s", attr_get(op, AT_REDUCE) ? "add" : "store", object(s, operand(op, ARG_SOURCE)), object(s, operand(op, ARG_TARGET)));
+	case OP_CP_ASYNC: *fill = "#fed9a6"; return arena_printf(a, "cp_async %s", object(s, operand(op, ARG_TARGET)));
 	case OP_MMA:
 		*fill = "#b3cde3";
-		return arena_printf(a, "%s %s = %s @ %s", attr_int(op, AT_ASYNC, 0) ? "async" : "product", object(s, op->args[0]), object(s, op->args[1]), object(s, op->args[2]));
+		return arena_printf(a, "%s %s = %s @ %s", attr_int(op, AT_ASYNC, 0) ? "async" : "product", object(s, operand(op, ARG_D)), object(s, operand(op, ARG_A)), object(s, operand(op, ARG_B)));
 	case OP_WGMMA_WAIT: case OP_STORE_WAIT: case OP_CP_ASYNC_WAIT:
 		*fill = "#decbe4";
 		return arena_printf(a, "%s(%lld)", op_info(op->code)->text, (long long)attr_int(op, AT_N, 0));
-	case OP_COPY: case OP_WEAVE: return arena_printf(a, "%s %s &#8594; %s", op_info(op->code)->text, object(s, op->args[0]), object(s, op->args[1]));
+	case OP_COPY: case OP_WEAVE: return arena_printf(a, "%s %s &#8594; %s", op_info(op->code)->text, object(s, operand(op, ARG_SOURCE)), object(s, operand(op, ARG_TARGET)));
 	case OP_PARALLEL: case OP_REDUCE: case OP_SCAN: case OP_VOTE: case OP_FENCE_ASYNC: return op->code == OP_PARALLEL ? "element loop" : op_info(op->code)->text;
 	case OP_FOR: case OP_WHILE: *fill = "none"; return op_info(op->code)->text;
 	case OP_IF: *fill = "none"; return "if";

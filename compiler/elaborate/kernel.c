@@ -189,7 +189,7 @@ static void kernel_grid(Elab *E, const Decl *d)
 
 static Ev blocks_of_grid(Elab *E, const Op *grid)
 {
-	Ev blocks = ev_of(grid->args[0]);
+	Ev blocks = ev_of(operand(grid, ARG_X));
 	for (int k = 1; k < grid->nargs; k++)
 		blocks = ev_binary(E, grid->loc, BIN_MUL, blocks, ev_of(grid->args[k]));
 	return blocks;

@@ -10,19 +10,18 @@ typedef struct Access {
 	const Op *object;
 	TypeKind space;
 	DType dtype;
-	int rank, first_index;  /* operand number of index 0 */
+	int rank;
 	const Value *mask;
 } Access;
 
 /* A read that may as well be made where its mask is off is one of its neighbours' vectors.  Not on the CPU device: nobody asked for it. */
 static Access access_of(Lower *L, const Op *op)
 {
-	int first = op->code == OP_LOAD ? 0 : 1;
-	const Op *o = op->args[first]->def;
+	const Op *o = operand(op, ARG_OBJECT)->def;
 	Access a = { .op = op, .object = o, .space = o->result->type.kind, .dtype = o->result->type.dtype,
-	             .rank = o->result->type.rank, .first_index = first + 1 };
-	if (attr_int(op, AT_MASKED, 0) && (L->ops->checks || !attr_int(op, AT_INSIDE, 0)))
-		a.mask = op->args[op->nargs - 1];
+	             .rank = o->result->type.rank };
+	if (L->ops->checks || !attr_int(op, AT_INSIDE, 0))
+		a.mask = access_mask(op);
 	return a;
 }
 
@@ -43,7 +42,7 @@ static int frag_reg(Batch *x, const Access *a, int r)
 	Coord at = x->layout->reg[x->first + r];
 	int c[2] = { 0, 0 };
 	for (int d = 0; d < a->rank; d++) {
-		LoopIndex li = loop_index(x->body, a->op->args[a->first_index + d]);
+		LoopIndex li = loop_index(x->body, access_index(a->op, d));
 		if (!li.known) {
 			lower_error(L, a->op->loc, "'%s' is in registers: its index must be a loop index plus a constant", attr_text(a->object, AT_NAME, "fragment"));
 			return 0;
@@ -67,7 +66,7 @@ static bool frag_threads_agree(Batch *x, const Access *a)
 	bool narrow = attr_int(a->op, AT_WARP_SCOPE, 0);
 	int arg[2] = { -1, -1 };
 	for (int d = 0; d < a->rank && d < 2; d++)
-		arg[d] = loop_index(x->body, a->op->args[a->first_index + d]).arg;
+		arg[d] = loop_index(x->body, access_index(a->op, d)).arg;
 	for (int b = 0; b < 10; b++) {
 		Coord lc = b < 5 ? l->lane[b] : l->warp[b - 5], fc = b < 5 ? f->lane[b] : f->warp[b - 5];
 		if (narrow && b >= 5)
@@ -108,7 +107,7 @@ static void emit_frag_store(Batch *x, const Access *a)
 {
 	Lower *L = x->L;
 	Storage *s = storage_of(L, a->object);
-	const Value *v = a->op->args[0];
+	const Value *v = operand(a->op, ARG_VALUE);
 	T elem = LLVMGetElementType(LLVMGetAllocatedType(s->pointer));
 	for (int r = 0; r < x->n; r++) {
 		int reg = frag_reg(x, a, r);
@@ -148,19 +147,19 @@ static int run_length(Batch *x, const Access *a, int r)
 	while (a->space == TY_SHARED && a->rank > 1 && a->object->result->type.shape[a->rank - 1] % max != 0) /* rows begin at multiples of it */
 		max /= 2;
 	for (int d = 0; d + 1 < a->rank; d++) {
-		int64_t run = constant_run(x->body, a->op->args[a->first_index + d], last);
+		int64_t run = constant_run(x->body, access_index(a->op, d), last);
 		max = run < max ? (int)run : max;
 	}
-	const Value *li = a->op->args[a->first_index + a->rank - 1];
+	const Value *li = access_index(a->op, a->rank - 1);
 	if (!unit_in_arg(x->body, li, last))
 		return 1;
 	if (a->space == TY_TENSOR) {
-		Value *stride = a->object->args[a->object->nargs - 1];
+		Value *stride = tensor_stride(a->object, a->rank - 1);
 		int64_t one, row = 4096;
 		if (!value_const_int(stride, &one) || one != 1)
 			return 1;
 		for (int d = 0; d + 1 < a->rank; d++) {
-			int64_t s = value_divisor(NULL, a->object->args[a->rank + d], -1);
+			int64_t s = value_divisor(NULL, tensor_stride(a->object, d), -1);
 			row = s < row ? s : row;
 		}
 		max = row < max ? (int)row : max;
@@ -189,10 +188,10 @@ static int run_length(Batch *x, const Access *a, int r)
 	return n;
 }
 
-static void access_index(Batch *x, const Access *a, int r, V *index, DType *types)
+static void element_index(Batch *x, const Access *a, int r, V *index, DType *types)
 {
 	for (int d = 0; d < a->rank; d++) {
-		const Value *v = a->op->args[a->first_index + d];
+		const Value *v = access_index(a->op, d);
 		index[d] = element(x, v, r);
 		types[d] = v->type.dtype;
 	}
@@ -202,7 +201,7 @@ static V access_address(Batch *x, const Access *a, int r)
 {
 	V index[TIR_MAX_RANK];
 	DType types[TIR_MAX_RANK];
-	access_index(x, a, r, index, types);
+	element_index(x, a, r, index, types);
 	for (int d = 0; d < a->rank; d++)
 		if (a->space == TY_SHARED && dtype_bits(types[d]) == 64)
 			index[d] = LLVMBuildTrunc(x->L->b, index[d], x->L->i32, "");
@@ -216,7 +215,7 @@ static void check_run(Batch *x, const Access *a, const Run *run)
 {
 	V index[TIR_MAX_RANK];
 	DType types[TIR_MAX_RANK];
-	access_index(x, a, run->first, index, types);
+	element_index(x, a, run->first, index, types);
 	check_index(x->L, a->object, index, types, run->n > 1 ? const_i64(x->L, run->n - 1) : NULL, run->mask);
 }
 
@@ -336,7 +335,7 @@ static V readable(Lower *L, const Access *a)
 static bool writes(const Region *body, const Op *object)
 {
 	for (const Op *op = body->first; op; op = op->next)
-		if ((op->code == OP_STORE || op->code == OP_ATOMIC) && op->args[1]->def == object)
+		if ((op->code == OP_STORE || op->code == OP_ATOMIC) && operand(op, ARG_OBJECT)->def == object)
 			return true;
 	return false;
 }
@@ -367,9 +366,11 @@ static void emit_memory_load(Batch *x, const Access *a)
 	Run *all = ARENA_ARRAY(x->L->arena, Run, x->n), *runs = all;
 	bool uniform = true, written = writes(x->body, a->object), branch = a->space == TY_TENSOR || written; /* no place that another thread writes */
 	bool alone = written && x->holder && x->L->ops->checks; /* the other copies drop what they read (infer_layouts.c); the device is not told of it */
-	for (int i = a->first_index; i < a->op->nargs; i++)
-		for (int k = 0; k < x->body->nargs; k++)
-			uniform &= !depends_on_arg(x->body, a->op->args[i], k);
+	for (int k = 0; k < x->body->nargs; k++) {
+		for (int d = 0; d < a->rank; d++)
+			uniform &= !depends_on_arg(x->body, access_index(a->op, d), k);
+		uniform &= !access_mask(a->op) || !depends_on_arg(x->body, access_mask(a->op), k);
+	}
 	for (int r = 0, count; r < x->n; runs += count) {
 		int first = r;
 		count = 1;
@@ -423,7 +424,7 @@ static V store_value(Batch *x, const Access *a, const Value *v, int r, int n)
 static Watched kind_of_atomic(const Access *a)
 {
 	int64_t n;
-	bool nothing = value_const_int(a->op->args[0], &n) && n == 0 && strcmp(attr_text(a->op, AT_RMW, "add"), "add") == 0;
+	bool nothing = value_const_int(operand(a->op, ARG_VALUE), &n) && n == 0 && strcmp(attr_text(a->op, AT_RMW, "add"), "add") == 0;
 	return nothing ? WATCHED_POLLED : WATCHED_ATOMIC;
 }
 
@@ -444,7 +445,7 @@ static void emit_atomic(Batch *x, const Access *a)
 	Lower *L = x->L;
 	Vec *e = a->op->result ? result_vec(x, a->op->result) : NULL;
 	for (int r = 0; r < x->n; r++) {
-		V slot = NULL, v = element(x, a->op->args[0], r), at = access_address(x, a, r), mask = write_mask(x, a->mask, r);
+		V slot = NULL, v = element(x, operand(a->op, ARG_VALUE), r), at = access_address(x, a, r), mask = write_mask(x, a->mask, r);
 		check_runs(x, a, kind_of_atomic(a), &(Run){ .first = r, .n = 1, .at = at, .mask = mask }, 1);
 		if (!mask) {
 			V old = atomic(L, a, at, v);
@@ -473,7 +474,7 @@ static void emit_memory_store(Batch *x, const Access *a)
 		V mask = write_mask(x, a->mask, first);
 		Guard g = { 0 };
 		for (int i = 0; i < count; i++)
-			runs[i].value = store_value(x, a, a->op->args[0], runs[i].first, runs[i].n);
+			runs[i].value = store_value(x, a, operand(a->op, ARG_VALUE), runs[i].first, runs[i].n);
 		if (mask)
 			g = guard_begin(L, mask);
 		check_runs(x, a, WATCHED_WRITTEN, runs, count);
@@ -516,7 +517,7 @@ void lower_element_op(Lower *L, const Op *op)
 	V index[TIR_MAX_RANK];
 	DType types[TIR_MAX_RANK];
 	for (int d = 0; d < a.rank; d++) {
-		const Value *v = op->args[a.first_index + d];
+		const Value *v = access_index(op, d);
 		index[d] = value_of(L, v);
 		types[d] = v->type.dtype;
 	}
@@ -538,7 +539,7 @@ void lower_element_op(Lower *L, const Op *op)
 	Guard g = { 0 };
 	if (a.mask)
 		g = guard_begin(L, mask);
-	V v = value_of(L, op->args[0]);
+	V v = value_of(L, operand(op, ARG_VALUE));
 	note(L, &a, op->code == OP_ATOMIC ? kind_of_atomic(&a) : WATCHED_WRITTEN, &at, 1, 1, NULL);
 	if (op->code == OP_ATOMIC) {
 		V old = atomic(L, &a, at, v);

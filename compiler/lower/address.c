@@ -200,7 +200,7 @@ V barrier_address(Lower *L, const Op *bar, V slot)
 static const Value *uncast(const Value *v)
 {
 	while (v->def && v->def->code == OP_CAST)
-		v = v->def->args[0];
+		v = operand(v->def, ARG_A);
 	return v;
 }
 
@@ -215,8 +215,7 @@ static bool same_value(const Value *a, const Value *b)
 /* Whether dimension d's elements follow one another in dimension d - 1: its stride is d's times d's extent. */
 static bool packed(const Op *tensor, int d)
 {
-	int rank = tensor->result->type.rank;
-	const Value *n = tensor->args[d], *inner = tensor->args[rank + d], *outer = uncast(tensor->args[rank + d - 1]);
+	const Value *n = tensor_extent(tensor, d), *inner = tensor_stride(tensor, d), *outer = uncast(tensor_stride(tensor, d - 1));
 	int64_t x, y, z;
 	if (value_const_int(inner, &x) && value_const_int(n, &y) && value_const_int(outer, &z))
 		return x * y == z;
@@ -239,7 +238,7 @@ V global_address(Lower *L, const Op *o, V *index, const DType *types)
 		DType type = types ? types[d] : DT_I32;
 		V rest = to_i64(L, split(L, index[d], &c), type);
 		if (part)
-			rest = build_add(L, LLVMBuildMul(L->b, part, to_i64(L, s->extent[d], o->args[d]->type.dtype), ""), rest);
+			rest = build_add(L, LLVMBuildMul(L->b, part, to_i64(L, s->extent[d], tensor_extent(o, d)->type.dtype), ""), rest);
 		part = rest;
 		if (d == rank - 1 || !packed(o, d + 1)) {
 			off = build_add(L, off, LLVMBuildMul(L->b, part, s->stride[d], ""));

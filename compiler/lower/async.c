@@ -11,9 +11,9 @@ static V to_i32(Lower *L, const Value *v) { return convert(L, value_of(L, v), v-
 static V element_number(Lower *L, const Value *picked)
 {
 	const Op *pick = picked->def, *array = barrier_of(picked);
-	V i = to_i32(L, pick->args[1]);
+	V i = to_i32(L, operand(pick, ARG_INDEX));
 	int64_t n = attr_int(array, AT_ARRAY, 1), known;
-	if (!L->ops->checks || value_const_int(pick->args[1], &known))
+	if (!L->ops->checks || value_const_int(operand(pick, ARG_INDEX), &known))
 		return i;
 	Guard g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntUGE, i, const_i32(L, n), ""));
 	L->ops->fail(L, arena_printf(L->arena, "the index of barrier '%s' is outside 0 to %lld", attr_text(array, AT_NAME, "?"), (long long)n - 1));
@@ -67,19 +67,19 @@ void lower_vote(Lower *L, const Op *op)
 {
 	bool warp = attr_int(op, AT_WARP_SCOPE, 0) || L->team.warps == 1, all = strcmp(attr_text(op, AT_KIND, ""), "all") == 0;
 	V id = warp ? NULL : L->team.sync_id ? L->team.sync_id : const_i32(L, 0);
-	L->value[op->result->id] = L->ops->vote(L, value_of(L, op->args[0]), all, id, (unsigned)(32 * L->team.warps));
+	L->value[op->result->id] = L->ops->vote(L, value_of(L, operand(op, ARG_CONDITION)), all, id, (unsigned)(32 * L->team.warps));
 }
 
 static void lower_arrive(Lower *L, const Op *op)
 {
-	V at = use_address(L, op, op->args[0], op->args[1]);
+	V at = use_address(L, op, operand(op, ARG_BARRIER), operand(op, ARG_USE));
 	int64_t bytes = attr_int(op, AT_BYTES, 0);
 	bool alone = tir_enclosing(op, OP_ONCE), announces = bytes > 0 && L->team.warps > 1; /* by the first thread */
 	if (!alone)
 		L->ops->syncwarp(L);
 	Guard g = guard_begin(L, alone || announces ? LLVMBuildICmp(L->b, LLVMIntEQ, L->team.lane, const_i32(L, 0), "") : L->ops->one_lane(L));
-	if (op->nargs > 2) {
-		L->ops->mbar_arrive_at(L, at, to_i32(L, op->args[2]));
+	if (operand(op, ARG_RANK)) {
+		L->ops->mbar_arrive_at(L, at, to_i32(L, operand(op, ARG_RANK)));
 	} else if (announces) {
 		V b = LLVMBuildSelect(L->b, first_thread(L), const_i32(L, bytes), const_i32(L, 0), "");
 		L->ops->mbar_arrive(L, at, b);
@@ -91,11 +91,11 @@ static void lower_arrive(Lower *L, const Op *op)
 
 static void lower_wait(Lower *L, const Op *op)
 {
-	const Op *bar = barrier_of(op->args[0]);
-	V use = to_i32(L, op->args[1]);
-	V at = slot_address(L, op->args[0], slot_of(L, bar, use)), parity = parity_of(L, bar, use);
+	const Op *bar = barrier_of(operand(op, ARG_BARRIER));
+	V use = to_i32(L, operand(op, ARG_USE));
+	V at = slot_address(L, operand(op, ARG_BARRIER), slot_of(L, bar, use)), parity = parity_of(L, bar, use);
 	int64_t c;
-	bool known = value_const_int(op->args[1], &c);
+	bool known = value_const_int(operand(op, ARG_USE), &c);
 	if (known && c < 0)
 		return;
 	bool maybe = !known && !attr_int(op, AT_NONNEG, 0);
@@ -136,7 +136,7 @@ static void refuse_both_cut(Lower *L, const TileRef *g, V above, V start, V end,
  * dimension, not before it: stores have no negative coordinates. */
 static void limit_coords(Lower *L, const TileRef *g, const Value *limit, V *row, V *last)
 {
-	V zero = const_i32(L, 0), extent = to_i32(L, g->object->args[first_slice(g)]), start = *row;
+	V zero = const_i32(L, 0), extent = to_i32(L, tensor_extent(g->object, first_slice(g))), start = *row;
 	V end = either_of(L, LLVMIntSGT, either_of(L, LLVMIntSLT, to_i32(L, limit), extent), zero);
 	V above = LLVMBuildICmp(L->b, LLVMIntSLT, start, zero, "");
 	if (L->ops->checks)
@@ -188,14 +188,14 @@ typedef void (*EachBox)(Lower *L, const Op *op, V map, int rank, V shared, V *co
 static void load_box(Lower *L, const Op *op, V map, int rank, V shared, V *coord, V bar)
 {
 	unsigned all = (1u << attr_int(L->kernel, AT_CLUSTER, 1)) - 1;
-	watch_box(L, WATCHED_READ, tile_ref(op->args[0]).object, map, rank, coord, bar);
+	watch_box(L, WATCHED_READ, tile_ref(operand(op, ARG_SOURCE)).object, map, rank, coord, bar);
 	L->ops->tma_load(L, map, rank, shared, bar, coord, attr_int(op, AT_MULTICAST, 0) ? all : 0);
 }
 
 static void store_box(Lower *L, const Op *op, V map, int rank, V shared, V *coord, V bar)
 {
 	bool add = attr_get(op, AT_REDUCE);
-	watch_box(L, add ? WATCHED_ATOMIC : WATCHED_WRITTEN, tile_ref(op->args[1]).object, map, rank, coord, bar);
+	watch_box(L, add ? WATCHED_ATOMIC : WATCHED_WRITTEN, tile_ref(operand(op, ARG_TARGET)).object, map, rank, coord, bar);
 	L->ops->tma_store(L, map, rank, shared, coord, add);
 }
 
@@ -210,15 +210,15 @@ static void each_box(Lower *L, const Op *op, const TileRef *g, const TileRef *s,
 	int cols = (int)s->shape[s->rank - 1], step = m->panels ? cols : (int)m->dim[0].box;
 	for (int c = 0; c < cols; c += step) {
 		V coord[6];
-		int rank = tma_coords(L, m, g, tma_limit(op), c, coord);
+		int rank = tma_coords(L, m, g, operand(op, ARG_LIMIT), c, coord);
 		emit(L, op, map_of_box(L, op, coord), rank, view_address(L, s, c), coord, bar);
 	}
 }
 
 static void lower_tma_load(Lower *L, const Op *op)
 {
-	TileRef g = tile_ref(op->args[0]), s = tile_ref(op->args[1]);
-	V at = use_address(L, op, op->args[2], op->args[3]);
+	TileRef g = tile_ref(operand(op, ARG_SOURCE)), s = tile_ref(operand(op, ARG_TARGET));
+	V at = use_address(L, op, operand(op, ARG_BARRIER), operand(op, ARG_USE));
 	int64_t bytes = attr_int(op, AT_BYTES, 0);
 	if (bytes == 0) {
 		bytes = dtype_bytes(s.dtype);
@@ -234,7 +234,7 @@ static void lower_tma_load(Lower *L, const Op *op)
 
 static void lower_tma_store(Lower *L, const Op *op)
 {
-	TileRef s = tile_ref(op->args[0]), g = tile_ref(op->args[1]);
+	TileRef s = tile_ref(operand(op, ARG_SOURCE)), g = tile_ref(operand(op, ARG_TARGET));
 	Guard one = guard_begin(L, first_thread(L));
 	each_box(L, op, &g, &s, NULL, store_box);
 	L->ops->bulk_commit(L);
@@ -255,14 +255,14 @@ static V global_view_address(Lower *L, const TileRef *g)
 static void lower_bulk(Lower *L, const Op *op)
 {
 	bool load = op->code == OP_BULK_LOAD;
-	TileRef g = tile_ref(op->args[load ? 0 : 1]), s = tile_ref(op->args[load ? 1 : 0]);
+	TileRef g = tile_ref(operand(op, load ? ARG_SOURCE : ARG_TARGET)), s = tile_ref(operand(op, load ? ARG_TARGET : ARG_SOURCE));
 	int64_t bytes = dtype_bytes(s.dtype);
 	for (int i = 0; i < s.rank; i++)
 		bytes *= s.shape[i];
 	V shared = view_address(L, &s, 0), global = global_view_address(L, &g), n = const_i32(L, bytes);
 	V at = NULL;
 	if (load)
-		at = use_address(L, op, op->args[2], op->args[3]);
+		at = use_address(L, op, operand(op, ARG_BARRIER), operand(op, ARG_USE));
 	Guard one = guard_begin(L, first_thread(L));
 	if (load) {
 		if (attr_int(op, AT_EXPECT, 1))
@@ -281,14 +281,14 @@ static void lower_bulk(Lower *L, const Op *op)
 
 static void lower_sync(Lower *L, const Op *op)
 {
-	if (op->nargs == 0) {
+	if (!operand(op, ARG_BARRIER)) {
 		team_sync(L);
 		return;
 	}
-	const Op *bar = barrier_of(op->args[0]);
+	const Op *bar = barrier_of(operand(op, ARG_BARRIER));
 	V id = const_i32(L, attr_int(bar, AT_ID, 1));
-	if (op->args[0]->def != bar)
-		id = build_add(L, id, element_number(L, op->args[0]));
+	if (operand(op, ARG_BARRIER)->def != bar)
+		id = build_add(L, id, element_number(L, operand(op, ARG_BARRIER)));
 	unsigned threads = (unsigned)attr_int(bar, AT_THREADS, 0);
 	op->code == OP_SYNC ? L->ops->bar_sync(L, id, threads, bar) : L->ops->bar_arrive(L, id, threads, bar);
 }
@@ -299,8 +299,8 @@ void lower_async(Lower *L, const Op *op)
 	case OP_ARRIVE: lower_arrive(L, op); break;
 	case OP_WAIT: lower_wait(L, op); break;
 	case OP_WAIT_PARITY: {
-		V at = slot_address(L, op->args[0], to_i32(L, op->args[1]));
-		L->ops->mbar_wait(L, at, to_i32(L, op->args[2]));
+		V at = slot_address(L, operand(op, ARG_BARRIER), to_i32(L, operand(op, ARG_SLOT)));
+		L->ops->mbar_wait(L, at, to_i32(L, operand(op, ARG_PARITY)));
 		break;
 	}
 	case OP_TMA_LOAD: lower_tma_load(L, op); break;

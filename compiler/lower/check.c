@@ -10,9 +10,9 @@ static V extent_of(Lower *L, const Op *o, int d)
 	const Type *t = &o->result->type;
 	if (t->kind != TY_TENSOR)
 		return const_i64(L, t->shape[d]);
-	if (!value_of(L, o->args[d]))
+	if (!value_of(L, tensor_extent(o, d)))
 		return const_i64(L, INT64_MAX);
-	return to_i64(L, value_of(L, o->args[d]), o->args[d]->type.dtype);
+	return to_i64(L, value_of(L, tensor_extent(o, d)), tensor_extent(o, d)->type.dtype);
 }
 
 static V bounds_slot(Lower *L, const Storage *s, int i)
@@ -35,7 +35,7 @@ static bool known_inside(const Lower *L, const Op *o, int d, V index, int64_t mo
 {
 	const Type *t = &o->result->type;
 	int64_t n = t->shape[d];
-	if (t->kind == TY_TENSOR && !value_const_int(o->args[d], &n))
+	if (t->kind == TY_TENSOR && !value_const_int(tensor_extent(o, d), &n))
 		return false;
 	return n > more && always_below(L, index, (uint64_t)(n - more));
 }

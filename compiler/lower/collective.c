@@ -133,7 +133,7 @@ static void reduce_across_warps(Lower *L, const Layout *l, int axis, const Layou
 
 void lower_reduce(Lower *L, const Op *op)
 {
-	TileRef s = tile_ref(op->args[0]), d = tile_ref(op->args[1]);
+	TileRef s = tile_ref(operand(op, ARG_SOURCE)), d = tile_ref(operand(op, ARG_TARGET));
 	int axis = (int)attr_int(op, AT_AXIS, 0);
 	Storage *ss = storage_of(L, s.object), *ds = storage_of(L, d.object);
 	Combine f = combine_of(op);
@@ -272,7 +272,7 @@ static void apply_before(Lower *L, Scan *s, int unit)
 
 void lower_scan(Lower *L, const Op *op)
 {
-	TileRef r = tile_ref(op->args[0]);
+	TileRef r = tile_ref(operand(op, ARG_TARGET));
 	const Storage *st = storage_of(L, r.object);
 	int n = st->layout->nregs;
 	Scan s = { .st = st, .l = st->layout, .axis = (int)attr_int(op, AT_AXIS, 0), .within = scan_within(op, st->layout),

@@ -33,7 +33,7 @@ static void poll(Lower *L, const Op *loop)
 static void lower_for(Lower *L, const Op *op)
 {
 	Value *arg = op->regions[0]->args[0];
-	V lo = value_of(L, op->args[0]), hi = value_of(L, op->args[1]), step = value_of(L, op->args[2]);
+	V lo = value_of(L, operand(op, ARG_LO)), hi = value_of(L, operand(op, ARG_HI)), step = value_of(L, operand(op, ARG_STEP));
 	LLVMBasicBlockRef body = new_block(L, "for"), done = new_block(L, "for.end"), from = LLVMGetInsertBlock(L->b);
 	LLVMBuildCondBr(L->b, LLVMBuildICmp(L->b, LLVMIntSLT, lo, hi, ""), body, done);
 	LLVMPositionBuilderAtEnd(L->b, body);
@@ -57,7 +57,7 @@ static void lower_while(Lower *L, const Op *op)
 	LLVMBuildBr(L->b, head);
 	LLVMPositionBuilderAtEnd(L->b, head);
 	lower_region(L, op->regions[0]);
-	V c = as_bool(L, op->regions[0]->last->args[0]);
+	V c = as_bool(L, operand(op->regions[0]->last, ARG_CONDITION));
 	LLVMBuildCondBr(L->b, c, body, done);
 	LLVMPositionBuilderAtEnd(L->b, body);
 	lower_region(L, op->regions[1]);
@@ -70,7 +70,7 @@ static void lower_if(Lower *L, const Op *op)
 {
 	bool other = op->regions[1] && op->regions[1]->first;
 	LLVMBasicBlockRef then = new_block(L, "if"), done = new_block(L, "if.end"), els = other ? new_block(L, "else") : done;
-	LLVMBuildCondBr(L->b, as_bool(L, op->args[0]), then, els);
+	LLVMBuildCondBr(L->b, as_bool(L, operand(op, ARG_CONDITION)), then, els);
 	LLVMPositionBuilderAtEnd(L->b, then);
 	lower_region(L, op->regions[0]);
 	LLVMBuildBr(L->b, done);
@@ -217,7 +217,7 @@ static void lower_op(Lower *L, const Op *op)
 	case OP_VOTE: lower_vote(L, op); break;
 	case OP_CP_ASYNC: lower_cp_async(L, op); break;
 	case OP_PRINT: lower_print(L, op, scalar_operands(L, op)); break;
-	case OP_ASSERT: lower_assert(L, op, value_of(L, op->args[0])); break;
+	case OP_ASSERT: lower_assert(L, op, value_of(L, operand(op, ARG_CONDITION))); break;
 	case OP_TRAP: L->ops->fail(L, "trap"); break;
 	case OP_PTX: lower_ptx_op(L, op); break;
 	case OP_STAMP: lower_stamp(L, op); break;

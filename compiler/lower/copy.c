@@ -134,7 +134,7 @@ static void matrix_copy(Lower *L, const TileRef *mem, const TileRef *f, bool loa
 
 void lower_copy(Lower *L, const Op *op)
 {
-	TileRef s = tile_ref(op->args[0]), d = tile_ref(op->args[1]);
+	TileRef s = tile_ref(operand(op, ARG_SOURCE)), d = tile_ref(operand(op, ARG_TARGET));
 	const char *inst = attr_text(op, AT_INST, "");
 	if (strcmp(inst, "ldmatrix") == 0)
 		matrix_copy(L, &s, &d, true);
@@ -183,7 +183,7 @@ static V converted_bytes(Lower *L, const Storage *s, const int reg[2], DType wan
 /* Columns 8b + 2q + c of each 16 are columns 4q + 2b + c of the result: both are in lanes q of a row. */
 void lower_weave(Lower *L, const Op *op)
 {
-	Storage *s = storage_of(L, op->args[0]->def), *d = storage_of(L, op->args[1]->def);
+	Storage *s = storage_of(L, operand(op, ARG_SOURCE)->def), *d = storage_of(L, operand(op, ARG_TARGET)->def);
 	int byte = (int)attr_int(op, AT_BYTE, -1);
 	for (int r = 0; r < d->layout->nregs; r += 4) {
 		Coord at = d->layout->reg[r];
@@ -198,10 +198,10 @@ static int cp_async_bytes(const TileRef *g, const TileRef *s)
 {
 	int elem = (int)dtype_bytes(g->dtype), rank = g->object_rank;
 	int64_t one, bytes = 16;
-	if (!value_const_int(g->object->args[2 * rank - 1], &one) || one != 1 || g->dims[rank - 1] == -1)
+	if (!value_const_int(tensor_stride(g->object, rank - 1), &one) || one != 1 || g->dims[rank - 1] == -1)
 		return 0;
 	for (int d = 0; d + 1 < rank; d++) {
-		int64_t row = value_divisor(NULL, g->object->args[rank + d], -1) * elem;
+		int64_t row = value_divisor(NULL, tensor_stride(g->object, d), -1) * elem;
 		bytes = row < bytes ? row : bytes;
 	}
 	const Value *starts[2] = { g->start[rank - 1], s->start[s->object_rank - 1] };
@@ -263,7 +263,7 @@ static V limited_bytes(Lower *L, const TileRef *g, V *index, const Value *limit,
 void lower_cp_async(Lower *L, const Op *op)
 {
 	static const DType wide[TIR_MAX_RANK] = { DT_I64, DT_I64, DT_I64, DT_I64, DT_I64, DT_I64 };
-	TileRef g = tile_ref(op->args[0]), s = tile_ref(op->args[1]);
+	TileRef g = tile_ref(operand(op, ARG_SOURCE)), s = tile_ref(operand(op, ARG_TARGET));
 	int elem = (int)dtype_bytes(g.dtype), bytes = cp_async_bytes(&g, &s), rank = s.rank;
 	const char *why = "";
 	if (g.dtype != s.dtype || g.trans || s.trans || rank < 1 || rank > 2 || bytes == 0) {
@@ -288,11 +288,11 @@ void lower_cp_async(Lower *L, const Op *op)
 		element_index(L, &s, i, j, target);
 		V valid = const_i32(L, bytes), from = global_address(L, g.object, source, wide), more = const_i64(L, bytes / elem - 1);
 		check_index(L, s.object, target, NULL, more, NULL);
-		if (op->nargs <= 2)
+		if (!operand(op, ARG_LIMIT))
 			check_index(L, g.object, source, wide, more, NULL);
 		else {
-			V in = below_limit(L, &g, source, op->args[2]);
-			valid = LLVMBuildSelect(L->b, in, limited_bytes(L, &g, source, op->args[2], bytes), const_i32(L, 0), "");
+			V in = below_limit(L, &g, source, operand(op, ARG_LIMIT));
+			valid = LLVMBuildSelect(L->b, in, limited_bytes(L, &g, source, operand(op, ARG_LIMIT), bytes), const_i32(L, 0), "");
 			more = LLVMBuildUDiv(L->b, LLVMBuildZExt(L->b, valid, L->i64, ""), const_i64(L, elem), "");
 			check_index(L, g.object, source, wide, LLVMBuildSub(L->b, more, const_i64(L, 1), ""), in);
 			from = LLVMBuildSelect(L->b, in, from, storage_of(L, g.object)->pointer, "");

@@ -23,19 +23,19 @@ static void emit_scalar(Batch *x, const Op *op)
 	DType d = op->result->type.dtype;
 	bool narrow = packable(d), two = paired(x);
 	V args[8];
-	if (two && op->code == OP_CAST && packable(d) && op->args[0]->type.dtype == DT_F32) {
+	if (two && op->code == OP_CAST && packable(d) && operand(op, ARG_A)->type.dtype == DT_F32) {
 		for (int k = 0; k < x->n / 2; k++)
-			e->p[k] = narrow_pair(L, element(x, op->args[0], 2 * k), element(x, op->args[0], 2 * k + 1), d);
+			e->p[k] = narrow_pair(L, element(x, operand(op, ARG_A), 2 * k), element(x, operand(op, ARG_A), 2 * k + 1), d);
 		return;
 	}
-	if (two && op->code == OP_CAST && d == DT_F32 && packable(op->args[0]->type.dtype) && in_body(x, op->args[0])) {
+	if (two && op->code == OP_CAST && d == DT_F32 && packable(operand(op, ARG_A)->type.dtype) && in_body(x, operand(op, ARG_A))) {
 		for (int k = 0; k < x->n / 2; k++)
-			widen_pair(L, pair(x, op->args[0], k), op->args[0]->type.dtype, &e->s[2 * k]);
+			widen_pair(L, pair(x, operand(op, ARG_A), k), operand(op, ARG_A)->type.dtype, &e->s[2 * k]);
 		return;
 	}
-	if (x->n % 2 == 0 && op->code == OP_CAST && dtype_is_float8(d) && op->args[0]->type.dtype == DT_F32) {
+	if (x->n % 2 == 0 && op->code == OP_CAST && dtype_is_float8(d) && operand(op, ARG_A)->type.dtype == DT_F32) {
 		for (int r = 0; r < x->n; r += 2) {
-			V pair = L->ops->narrow8(L, d, element(x, op->args[0], r), element(x, op->args[0], r + 1));
+			V pair = L->ops->narrow8(L, d, element(x, operand(op, ARG_A), r), element(x, operand(op, ARG_A), r + 1));
 			e->s[r] = LLVMBuildTrunc(L->b, pair, L->i8, "");
 			e->s[r + 1] = LLVMBuildTrunc(L->b, LLVMBuildLShr(L->b, pair, LLVMConstInt(L->i16, 8, 0), ""), L->i8, "");
 		}
@@ -87,7 +87,7 @@ static void emit_ptx(Batch *x, const Op *op)
 static void emit_assert(Batch *x, const Op *op)
 {
 	for (int r = 0; r < x->n; r++)
-		lower_assert(x->L, op, element(x, op->args[0], r));
+		lower_assert(x->L, op, element(x, operand(op, ARG_CONDITION), r));
 }
 
 /* A bool outside the loop takes this thread's elements. */
@@ -95,10 +95,10 @@ static void emit_combine(Batch *x, const Op *op)
 {
 	Lower *L = x->L;
 	bool all = strcmp(attr_text(op, AT_COMBINE, "or"), "and") == 0;
-	V at = storage_of(L, op->args[0]->def)->pointer;
+	V at = storage_of(L, operand(op, ARG_VAR)->def)->pointer;
 	V sum = LLVMBuildTrunc(L->b, LLVMBuildLoad2(L->b, L->i8, at, ""), L->i1, "");
 	for (int r = 0; r < x->n; r++) {
-		V v = element(x, op->args[1], r);
+		V v = element(x, operand(op, ARG_VALUE), r);
 		sum = all ? LLVMBuildAnd(L->b, sum, v, "") : LLVMBuildOr(L->b, sum, v, "");
 	}
 	LLVMBuildStore(L->b, LLVMBuildZExt(L->b, sum, L->i8, ""), at);
@@ -148,7 +148,7 @@ static void number_values(Batch *x)
 static bool sets_fragment(const Region *body)
 {
 	for (const Op *op = body->first; op; op = op->next)
-		if (op->code == OP_STORE && op->args[1]->type.kind == TY_FRAG)
+		if (op->code == OP_STORE && operand(op, ARG_OBJECT)->type.kind == TY_FRAG)
 			return true;
 	return false;
 }

@@ -44,9 +44,9 @@ static V linear_block(Lower *L)
 void lower_stamp(Lower *L, const Op *op)
 {
 	static const DType types[] = { DT_I32, DT_I32, DT_I32, DT_I32 };
-	const Op *trace = op->args[0]->def;
+	const Op *trace = operand(op, ARG_OBJECT)->def;
 	const Storage *s = storage_of(L, trace);
-	V point = value_of(L, op->args[1]), given = LLVMBuildICmp(L->b, LLVMIntNE, s->pointer, LLVMConstNull(LLVMTypeOf(s->pointer)), "");
+	V point = value_of(L, operand(op, ARG_INDEX)), given = LLVMBuildICmp(L->b, LLVMIntNE, s->pointer, LLVMConstNull(LLVMTypeOf(s->pointer)), "");
 	V first = LLVMBuildICmp(L->b, LLVMIntEQ, L->team.thread, const_i32(L, 0), "");
 	V exists = LLVMBuildICmp(L->b, LLVMIntULT, point, s->extent[2], "");
 	Guard g = guard_begin(L, LLVMBuildAnd(L->b, LLVMBuildAnd(L->b, given, first, ""), exists, ""));

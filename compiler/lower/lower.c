@@ -130,8 +130,8 @@ static void bind_tensor_strides(Lower *L, const Op *op)
 	s->extent = ARENA_ARRAY(L->arena, V, rank + 1);
 	s->stride = ARENA_ARRAY(L->arena, V, rank + 1);
 	for (int d = 0; d < rank; d++) {
-		s->extent[d] = value_of(L, op->args[d]);
-		s->stride[d] = to_i64(L, value_of(L, op->args[rank + d]), op->args[rank + d]->type.dtype);
+		s->extent[d] = value_of(L, tensor_extent(op, d));
+		s->stride[d] = to_i64(L, value_of(L, tensor_stride(op, d)), tensor_stride(op, d)->type.dtype);
 	}
 	declare_bounds(L, s);
 }

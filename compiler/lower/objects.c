@@ -77,13 +77,13 @@ void declare_object(Lower *L, const Op *op)
 
 void lower_var(Lower *L, const Op *op)
 {
-	Storage *s = storage_of(L, op->args[0]->def);
-	DType d = op->args[0]->type.dtype;
+	Storage *s = storage_of(L, operand(op, ARG_VAR)->def);
+	DType d = operand(op, ARG_VAR)->type.dtype;
 	if (op->code == OP_GET) {
 		V v = LLVMBuildLoad2(L->b, LLVMGetAllocatedType(s->pointer), s->pointer, "");
 		L->value[op->result->id] = d == DT_BOOL ? LLVMBuildTrunc(L->b, v, L->i1, "") : v;
 	} else {
-		V v = value_of(L, op->args[1]);
+		V v = value_of(L, operand(op, ARG_VALUE));
 		LLVMBuildStore(L->b, d == DT_BOOL ? LLVMBuildZExt(L->b, v, L->i8, "") : v, s->pointer);
 	}
 }

@@ -123,7 +123,7 @@ static int64_t column_start(const TileRef *r)
 
 static void lower_wgmma(Lower *L, const Op *op)
 {
-	TileRef d = tile_ref(op->args[0]), a = tile_ref(op->args[1]), b = tile_ref(op->args[2]);
+	TileRef d = tile_ref(operand(op, ARG_D)), a = tile_ref(operand(op, ARG_A)), b = tile_ref(operand(op, ARG_B));
 	bool rs = a.space == TY_FRAG, async = attr_int(op, AT_ASYNC, 0);
 	int acc = (int)attr_int(op, AT_ACC, 0);
 	Storage *ds = storage_of(L, d.object);
@@ -262,7 +262,7 @@ static void b_words(Lower *L, const TileRef *b, int n, int k, V out[2])
 
 static void lower_mma_sync(Lower *L, const Op *op)
 {
-	TileRef d = tile_ref(op->args[0]), a = tile_ref(op->args[1]), b = tile_ref(op->args[2]);
+	TileRef d = tile_ref(operand(op, ARG_D)), a = tile_ref(operand(op, ARG_A)), b = tile_ref(operand(op, ARG_B));
 	Storage *ds = storage_of(L, d.object);
 	const Product *kind = kind_of(L, &a, &b);
 	int depth = kind->k, steps = (int)a.shape[1] / depth, blocks = (int)d.shape[1] / 8;

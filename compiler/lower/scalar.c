@@ -126,11 +126,14 @@ V convert(Lower *L, V v, DType from, DType to)
 	return dtype_is_signed(from) ? LLVMBuildSExt(L->b, v, t, "") : LLVMBuildZExt(L->b, v, t, "");
 }
 
+/* Whether the result is used; NULL: always. */
+static V counts_of(const Op *op, V *args) { return operand(op, ARG_COUNTS) ? args[op->nargs - 1] : NULL; }
+
 static V lower_cast(Lower *L, const Op *op, V *args)
 {
-	DType from = op->args[0]->type.dtype, to = op->result->type.dtype;
+	DType from = operand(op, ARG_A)->type.dtype, to = op->result->type.dtype;
 	if (dtype_is_float(from) && dtype_is_int(to))
-		check_conversion(L, to, to_f32(L, args[0], from), op->nargs > 1 ? args[1] : NULL);
+		check_conversion(L, to, to_f32(L, args[0], from), counts_of(op, args));
 	return convert(L, args[0], from, to);
 }
 
@@ -141,7 +144,7 @@ static V lower_compare(Lower *L, const Op *op, V a, V b)
 		{ "gt", LLVMIntSGT, LLVMIntUGT, LLVMRealOGT }, { "ge", LLVMIntSGE, LLVMIntUGE, LLVMRealOGE },
 		{ "eq", LLVMIntEQ, LLVMIntEQ, LLVMRealOEQ },   { "ne", LLVMIntNE, LLVMIntNE, LLVMRealUNE },
 	};
-	DType d = op->args[0]->type.dtype;
+	DType d = operand(op, ARG_A)->type.dtype;
 	const char *p = attr_text(op, AT_PRED, "eq");
 	for (size_t i = 0; i < sizeof preds / sizeof preds[0]; i++) {
 		if (strcmp(p, preds[i].name) != 0)
@@ -228,7 +231,7 @@ static V lower_division(Lower *L, const Op *op, DType d, V a, V b)
 	T t = LLVMTypeOf(b);
 	bool s = dtype_is_signed(d), divide = op->code == OP_DIV;
 	V one = LLVMConstInt(t, 1, 0), minus = NULL;
-	if (L->ops->division_traps || !extent_arithmetic(op->args[1], INDEX_DEPTH))
+	if (L->ops->division_traps || !extent_arithmetic(operand(op, ARG_B), INDEX_DEPTH))
 		b = LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, LLVMIntEQ, b, LLVMConstNull(t), ""), one, b, "");
 	if (s && L->ops->division_traps && !LLVMIsAConstantInt(b)) {
 		minus = LLVMBuildICmp(L->b, LLVMIntEQ, b, LLVMConstAllOnes(t), "");
@@ -254,11 +257,11 @@ static V wrapping(Lower *L, const Op *op, V a, V b)
 static V int_binary(Lower *L, const Op *op, DType d, V *args)
 {
 	Opcode code = op->code;
-	V a = args[0], b = args[1], counts = op->nargs > 2 ? args[2] : NULL;
+	V a = args[0], b = args[1];
 	if (code == OP_DIV || code == OP_MOD)
-		check_division(L, d, a, b, counts);
+		check_division(L, d, a, b, counts_of(op, args));
 	else if (code == OP_SHL || code == OP_SHR)
-		check_shift(L, d, a, b, counts);
+		check_shift(L, d, a, b, counts_of(op, args));
 	switch (code) {
 	case OP_ADD: case OP_SUB: case OP_MUL: return wrapping(L, op, a, b);
 	case OP_DIV: case OP_MOD: return lower_division(L, op, d, a, b);
@@ -298,11 +301,11 @@ static V lower_ldexp(Lower *L, V a, V n)
 static bool of_product(Lower *L, const Value *v)
 {
 	const Op *load = v->def;
-	return load && load->code == OP_LOAD && load->args[0]->type.kind == TY_FRAG && storage_of(L, load->args[0]->def)->product;
+	return load && load->code == OP_LOAD && operand(load, ARG_OBJECT)->type.kind == TY_FRAG && storage_of(L, operand(load, ARG_OBJECT)->def)->product;
 }
 
 /* In a - x y LLVM negates x, which is free unless x came out of wgmma: that is the second factor. */
-static bool factors_swap(Lower *L, const Op *mul) { return of_product(L, mul->args[0]) && !of_product(L, mul->args[1]); }
+static bool factors_swap(Lower *L, const Op *mul) { return of_product(L, operand(mul, ARG_A)) && !of_product(L, operand(mul, ARG_B)); }
 
 /* NULL: there is no such operation on this target or type. */
 static V scalar_op(Lower *L, const Op *op, V *args)
@@ -333,13 +336,13 @@ static V scalar_op(Lower *L, const Op *op, V *args)
 	case OP_FMA: {
 		T t = L->f32;
 		V x = intrinsic(L, "llvm.fma", &t, 1,
-		                (V[]){ to_f32(L, args[0], op->args[0]->type.dtype), to_f32(L, args[1], op->args[1]->type.dtype),
-		                       to_f32(L, args[2], op->args[2]->type.dtype) }, 3);
+		                (V[]){ to_f32(L, args[0], operand(op, ARG_A)->type.dtype), to_f32(L, args[1], operand(op, ARG_B)->type.dtype),
+		                       to_f32(L, args[2], operand(op, ARG_C)->type.dtype) }, 3);
 		return from_f32(L, x, d);
 	}
 	case OP_ABS:
 		if (dtype_is_float(d)) {
-			V x = to_f32(L, args[0], op->args[0]->type.dtype);
+			V x = to_f32(L, args[0], operand(op, ARG_A)->type.dtype);
 			return from_f32(L, intrinsic(L, "llvm.fabs", &L->f32, 1, &x, 1), d);
 		}
 		return LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, LLVMIntSLT, args[0], LLVMConstNull(LLVMTypeOf(args[0])), ""),
@@ -348,7 +351,7 @@ static V scalar_op(Lower *L, const Op *op, V *args)
 #include "compiler/tir/math.def"
 #undef MATH
 	{
-		V x = L->ops->math(L, op->code, to_f32(L, args[0], op->args[0]->type.dtype));
+		V x = L->ops->math(L, op->code, to_f32(L, args[0], operand(op, ARG_A)->type.dtype));
 		return x ? from_f32(L, x, d) : NULL;
 	}
 	case OP_LDEXP: return from_f32(L, lower_ldexp(L, to_f32(L, args[0], d), args[1]), d);
@@ -360,7 +363,7 @@ static V scalar_op(Lower *L, const Op *op, V *args)
 	case OP_WARP: return L->team.warp;
 	case OP_CLOCK: return L->ops->clock(L);
 	case OP_PRESENT: {
-		Storage *s = storage_of(L, op->args[0]->def);
+		Storage *s = storage_of(L, operand(op, ARG_OBJECT)->def);
 		return LLVMBuildICmp(L->b, LLVMIntNE, s->pointer, LLVMConstNull(LLVMTypeOf(s->pointer)), "");
 	}
 	default: return NULL;

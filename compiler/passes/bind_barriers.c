@@ -147,12 +147,12 @@ static bool visit_use(Op *op, void *user)
 {
 	Uses *u = user;
 	bool at_barrier = op->code == OP_WAIT || op->code == OP_WAIT_PARITY || op->code == OP_ARRIVE;
-	bool mine = at_barrier && barrier_of(op->args[0]) == u->barrier;
+	bool mine = at_barrier && barrier_of(operand(op, ARG_BARRIER)) == u->barrier;
 	if (mine && (op->code == OP_WAIT || op->code == OP_WAIT_PARITY) && !u->wait)
 		u->wait = op;
 	if (mine && op->code == OP_ARRIVE) {
 		u->arrive = op;
-		u->remote |= op->nargs > 2;
+		u->remote |= operand(op, ARG_RANK) != NULL;
 		check_arriver(u->b, u->barrier, op);
 	}
 	return op->code != OP_PARALLEL;
@@ -238,9 +238,9 @@ static bool set_sync_id(Op *op, void *user)
 {
 	Binder *b = user;
 	if ((op->code == OP_SYNC || op->code == OP_SYNC_ARRIVE) && op->nargs)
-		check_arriver(b, barrier_of(op->args[0]), op);
+		check_arriver(b, barrier_of(operand(op, ARG_BARRIER)), op);
 	if (op->code == OP_SYNC && op->nargs)
-		attr_set_int(b->t, op, AT_ID, attr_int(barrier_of(op->args[0]), AT_ID, 0));
+		attr_set_int(b->t, op, AT_ID, attr_int(barrier_of(operand(op, ARG_BARRIER)), AT_ID, 0));
 	else if (op->code == OP_SYNC && team_warps(tir_team(op)) > 1)
 		attr_set_int(b->t, op, AT_ID, attr_int(tir_team(op), AT_SYNC_ID, 0));
 	return op->code != OP_PARALLEL;
@@ -256,7 +256,7 @@ static bool is_load(const Op *op)
 static bool set_of_var(const Op *from, const Op *to, const Value *var)
 {
 	for (const Op *op = from; op && op != to; op = op->next)
-		if ((op->code == OP_SET && op->args[0] == var) || op->regions[0])
+		if ((op->code == OP_SET && operand(op, ARG_VAR) == var) || op->regions[0])
 			return true;
 	return false;
 }
@@ -274,7 +274,7 @@ static bool same_value(const Value *x, const Value *y)
 	if (!a || !b || a->code != b->code || a->nargs != b->nargs || !type_equal(x->type, y->type))
 		return false;
 	if (a->code == OP_GET)
-		return a->args[0] == b->args[0] && a->parent == b->parent && !set_of_var(a, b, a->args[0]);
+		return operand(a, ARG_VAR) == operand(b, ARG_VAR) && a->parent == b->parent && !set_of_var(a, b, operand(a, ARG_VAR));
 	if (op_info(a->code)->effect != FX_PURE || a->attrs || b->attrs || !a->nargs)
 		return false;
 	for (int k = 0; k < a->nargs; k++)
@@ -298,21 +298,24 @@ static bool arrive_passes(const Op *op)
 /* Whether op, at or behind the load `first`, loads for a phase of the same barrier. */
 static bool same_barrier(const Op *first, const Op *op)
 {
-	return is_load(op) && barrier_of(op->args[2]) == barrier_of(first->args[2]);
+	return is_load(op) && barrier_of(operand(op, ARG_BARRIER)) == barrier_of(operand(first, ARG_BARRIER));
 }
 
-static bool same_phase(const Op *first, const Op *op)
+/* Of the same barrier; x computed before y's. */
+static bool same_use(const Op *x, const Op *y)
 {
-	return same_barrier(first, op) && same_value(first->args[2], op->args[2]) && same_value(first->args[3], op->args[3]);
+	return same_value(operand(x, ARG_BARRIER), operand(y, ARG_BARRIER)) && same_value(operand(x, ARG_USE), operand(y, ARG_USE));
 }
+
+static bool same_phase(const Op *first, const Op *op) { return same_barrier(first, op) && same_use(first, op); }
 
 /* The arrive that ends the loads of `first`'s phase, or NULL where it cannot announce them all: it must not move above a load
  * that may be of its phase and announces itself. */
 static Op *closing_arrive(const Op *first)
 {
 	for (Op *op = first->next; op; op = op->next) {
-		if (op->code == OP_ARRIVE && op->nargs == 2)
-			return same_value(first->args[2], op->args[0]) && same_value(first->args[3], op->args[1]) ? op : NULL;
+		if (op->code == OP_ARRIVE && !operand(op, ARG_RANK))
+			return same_use(first, op) ? op : NULL;
 		if (!arrive_passes(op) || (same_barrier(first, op) && !same_phase(first, op)))
 			return NULL;
 	}
@@ -329,15 +332,15 @@ static void announce_in_arrive(Binder *b, Op *first, Op *arrive)
 		attr_set_int(b->t, op, AT_EXPECT, 0);
 	}
 	tir_remove(arrive);
-	arrive->args[0] = first->args[2];
-	arrive->args[1] = first->args[3];
+	set_operand(arrive, ARG_BARRIER, operand(first, ARG_BARRIER));
+	set_operand(arrive, ARG_USE, operand(first, ARG_USE));
 	attr_set_int(b->t, arrive, AT_BYTES, sum);
 	tir_insert_before(first, arrive);
 }
 
 static void set_bytes(Binder *b, Op *load)
 {
-	TileRef tile = tile_ref(load->args[1]);
+	TileRef tile = tile_ref(operand(load, ARG_TARGET));
 	bool multicast = attr_int(load, AT_MULTICAST, 0);
 	if (multicast)
 		attr_set_int(b->t, b->kernel, AT_PEERS, 1);
@@ -349,7 +352,7 @@ static void set_bytes(Binder *b, Op *load)
 static void report_unannounced(Binder *b, const Op *load)
 {
 	tir_error(b->t, load, E_BARRIER, "no `arrive(%s)` follows this %s: its bytes would be announced after the phase's arrival, or never",
-		object_name(barrier_of(load->args[2])), load->code == OP_BULK_LOAD ? "bulk_load" : "tma_load");
+		object_name(barrier_of(operand(load, ARG_BARRIER))), load->code == OP_BULK_LOAD ? "bulk_load" : "tma_load");
 	diag_help(b->t->diags, "arrive behind the last load of the phase, in the same iteration");
 	b->ok = false;
 }
@@ -384,8 +387,8 @@ static void pass_op(Flow *f, Op *op, void *state)
 {
 	Announced *a = f->user;
 	if (op->code == OP_ARRIVE)
-		bits_add(state, a->number[barrier_of(op->args[0])->result->id]);
-	if (!is_load(op) || bits_has(state, a->number[barrier_of(op->args[2])->result->id]))
+		bits_add(state, a->number[barrier_of(operand(op, ARG_BARRIER))->result->id]);
+	if (!is_load(op) || bits_has(state, a->number[barrier_of(operand(op, ARG_BARRIER))->result->id]))
 		return;
 	Unannounced *u = ARENA_NEW(f->arena, Unannounced);
 	*u = (Unannounced){ a->loads, op };

@@ -46,13 +46,12 @@ static Facts *facts_of(Carry *c, const Value *v) { return v->id < c->nfacts ? &c
 
 /* ---- what is where ---- */
 
-static int use_operand(const Op *op)
+static OperandId use_operand(const Op *op)
 {
 	switch (op->code) {
-	case OP_WAIT: case OP_ARRIVE: return 1;
-	case OP_TMA_LOAD: case OP_BULK_LOAD: return 3;
-	case OP_MOD: return attr_int(op, AT_USE, 0) ? 0 : -1;
-	default: return -1;
+	case OP_WAIT: case OP_ARRIVE: case OP_TMA_LOAD: case OP_BULK_LOAD: return ARG_USE;
+	case OP_MOD: return attr_int(op, AT_USE, 0) ? ARG_A : ARG_NONE;
+	default: return ARG_NONE;
 	}
 }
 
@@ -60,8 +59,8 @@ static int64_t ring_of(const Op *op)
 {
 	int64_t n = 0;
 	if (op->code == OP_MOD)
-		return value_const_int(op->args[1], &n) ? n : 0;
-	return attr_int(barrier_of(op->args[use_operand(op) - 1]), AT_RING, 0);
+		return value_const_int(operand(op, ARG_B), &n) ? n : 0;
+	return attr_int(barrier_of(operand(op, ARG_BARRIER)), AT_RING, 0);
 }
 
 static bool collect(Op *op, void *user)
@@ -69,11 +68,11 @@ static bool collect(Op *op, void *user)
 	Carry *c = user;
 	if (op->code == OP_SET) {
 		Sets *s = ARENA_NEW(c->t->arena, Sets);
-		Facts *f = facts_of(c, op->args[0]);
+		Facts *f = facts_of(c, operand(op, ARG_VAR));
 		*s = (Sets){ f->sets, op };
 		f->sets = s;
 	}
-	if (use_operand(op) >= 0 && ring_of(op) > 0) {
+	if (use_operand(op) != ARG_NONE && ring_of(op) > 0) {
 		Sites *s = ARENA_NEW(c->t->arena, Sites);
 		*s = (Sites){ NULL, op };
 		*c->end = s;
@@ -91,18 +90,18 @@ static bool may_be_negative(Carry *c, const Value *v)
 	if (value_const_int(v, &n))
 		return n < 0;
 	if (v->region && v->region->owner->code == OP_FOR)
-		return may_be_negative(c, v->region->owner->args[0]);
+		return may_be_negative(c, operand(v->region->owner, ARG_LO));
 	const Op *d = v->def;
 	if (!d || v->type.dtype != DT_I32)
 		return true;
 	switch (d->code) {
-	case OP_GET: return facts_of(c, d->args[0])->negative;
+	case OP_GET: return facts_of(c, operand(d, ARG_VAR))->negative;
 	case OP_BLOCK_IDX: case OP_GRID_DIM: case OP_THREAD: case OP_WARP: case OP_LANE: case OP_DIM: return false;
-	case OP_ADD: case OP_MUL: case OP_DIV: case OP_MIN: return may_be_negative(c, d->args[0]) || may_be_negative(c, d->args[1]);
-	case OP_MAX: return may_be_negative(c, d->args[0]) && may_be_negative(c, d->args[1]);
-	case OP_AND: return may_be_negative(c, d->args[0]) && may_be_negative(c, d->args[1]);
-	case OP_MOD: case OP_SHR: return may_be_negative(c, d->args[0]);
-	case OP_SELECT: return may_be_negative(c, d->args[1]) || may_be_negative(c, d->args[2]);
+	case OP_ADD: case OP_MUL: case OP_DIV: case OP_MIN: return may_be_negative(c, operand(d, ARG_A)) || may_be_negative(c, operand(d, ARG_B));
+	case OP_MAX: return may_be_negative(c, operand(d, ARG_A)) && may_be_negative(c, operand(d, ARG_B));
+	case OP_AND: return may_be_negative(c, operand(d, ARG_A)) && may_be_negative(c, operand(d, ARG_B));
+	case OP_MOD: case OP_SHR: return may_be_negative(c, operand(d, ARG_A));
+	case OP_SELECT: return may_be_negative(c, operand(d, ARG_A)) || may_be_negative(c, operand(d, ARG_B));
 	default: return true;
 	}
 }
@@ -112,8 +111,8 @@ static bool spread_negative(Op *op, void *user)
 	Carry *c = ((void **)user)[0];
 	bool *changed = ((void **)user)[1];
 	if (op->code == OP_SET) {
-		Facts *f = facts_of(c, op->args[0]);
-		if (!f->negative && may_be_negative(c, op->args[1]))
+		Facts *f = facts_of(c, operand(op, ARG_VAR));
+		if (!f->negative && may_be_negative(c, operand(op, ARG_VALUE)))
 			f->negative = *changed = true;
 	}
 	return true;
@@ -203,7 +202,7 @@ static Place divided(Carry *c, Op **at, int64_t n, Value *v)
 static bool is_loop_index(const Value *v)
 {
 	int64_t step;
-	return v->region && v->region->owner->code == OP_FOR && value_const_int(v->region->owner->args[2], &step);
+	return v->region && v->region->owner->code == OP_FOR && value_const_int(operand(v->region->owner, ARG_STEP), &step);
 }
 
 /* Terms of v that are not constant, if it is a sum that can be carried; else a large number. */
@@ -220,11 +219,11 @@ static int terms(const Value *v)
 	if (!d)
 		return MAX_TERMS + 1;
 	if (d->code == OP_GET)
-		return d->args[0]->def && d->args[0]->def->code == OP_VAR ? 1 : MAX_TERMS + 1;
+		return operand(d, ARG_VAR)->def && operand(d, ARG_VAR)->def->code == OP_VAR ? 1 : MAX_TERMS + 1;
 	if (d->code == OP_ADD)
-		return terms(d->args[0]) + terms(d->args[1]);
-	if (d->code == OP_SUB && value_const_int(d->args[1], &n))
-		return terms(d->args[0]);
+		return terms(operand(d, ARG_A)) + terms(operand(d, ARG_B));
+	if (d->code == OP_SUB && value_const_int(operand(d, ARG_B), &n))
+		return terms(operand(d, ARG_A));
 	return MAX_TERMS + 1;
 }
 
@@ -275,7 +274,7 @@ static Carrier *variable_carrier(Carry *c, Value *var, int64_t n)
 		return k;
 	k = new_carrier(c, f, var->def, n);
 	for (Sets *s = f->sets; s; s = s->next) {
-		Value *v = s->set->args[1];
+		Value *v = operand(s->set, ARG_VALUE);
 		int64_t known;
 		Op *at = s->set;
 		Place p;
@@ -301,11 +300,11 @@ static Carrier *index_carrier(Carry *c, Value *index, int64_t n)
 	tir_insert_before(loop, at);
 	k = new_carrier(c, f, at, n);
 	at = loop->prev;
-	Place p = divided(c, &at, n, loop->args[0]);
+	Place p = divided(c, &at, n, operand(loop, ARG_LO));
 	set_variable(c, &at, k->slot, p.slot);
 	set_variable(c, &at, k->parity, p.parity);
 	int64_t step = 1;
-	value_const_int(loop->args[2], &step);
+	value_const_int(operand(loop, ARG_STEP), &step);
 	at = index->region->last;
 	Place now = { NULL, n, get_variable(c, &at, k->slot), get_variable(c, &at, k->parity) };
 	Place next = add_constant(c, &at, now, step);
@@ -329,14 +328,14 @@ static Place sum_place(Carry *c, Value *v, int64_t n)
 	Op *d = v->def, *at = d;
 	int64_t known;
 	if (d->code == OP_GET) {
-		Carrier *k = variable_carrier(c, d->args[0], n);
+		Carrier *k = variable_carrier(c, operand(d, ARG_VAR), n);
 		return (Place){ NULL, n, get_variable(c, &at, k->slot), get_variable(c, &at, k->parity) };
 	}
-	if (value_const_int(d->args[1], &known))
-		return add_constant(c, &at, place_of(c, d->args[0], n), d->code == OP_SUB ? -known : known);
-	if (value_const_int(d->args[0], &known))
-		return add_constant(c, &at, place_of(c, d->args[1], n), known);
-	Place a = place_of(c, d->args[0], n), b = place_of(c, d->args[1], n);
+	if (value_const_int(operand(d, ARG_B), &known))
+		return add_constant(c, &at, place_of(c, operand(d, ARG_A), n), d->code == OP_SUB ? -known : known);
+	if (value_const_int(operand(d, ARG_A), &known))
+		return add_constant(c, &at, place_of(c, operand(d, ARG_B), n), known);
+	Place a = place_of(c, operand(d, ARG_A), n), b = place_of(c, operand(d, ARG_B), n);
 	return add_places(c, &at, a, b);
 }
 
@@ -358,10 +357,10 @@ static Place place_of(Carry *c, Value *v, int64_t n)
 
 static void rewrite_wait(Carry *c, Op *wait, Place p)
 {
-	Op *parity = tir_op(c->t, OP_WAIT_PARITY, wait->loc, type_none(), 3, (Value *[]){ wait->args[0], p.slot, p.parity });
+	Op *parity = tir_op(c->t, OP_WAIT_PARITY, wait->loc, type_none(), 3, (Value *[]){ operand(wait, ARG_BARRIER), p.slot, p.parity });
 	Op *at = wait;
-	if (may_be_negative(c, wait->args[1])) {
-		Value *used = compare(c, &at, "ge", wait->args[1], number(c, &at, 0));
+	if (may_be_negative(c, operand(wait, ARG_USE))) {
+		Value *used = compare(c, &at, "ge", operand(wait, ARG_USE), number(c, &at, 0));
 		Op *when = tir_op(c->t, OP_IF, wait->loc, type_none(), 1, &used);
 		tir_append(tir_region(c->t, when, 0), parity);
 		tir_region(c->t, when, 1);
@@ -386,20 +385,20 @@ static void replace_everywhere(Region *r, Value *old, Value *new)
 
 static void rewrite(Carry *c, Op *op)
 {
-	int at = use_operand(op);
+	OperandId at = use_operand(op);
 	int64_t n = ring_of(op);
-	if (op->code == OP_WAIT && !may_be_negative(c, op->args[at]))
+	if (op->code == OP_WAIT && !may_be_negative(c, operand(op, at)))
 		attr_set_int(c->t, op, AT_NONNEG, 1);
-	if ((n & (n - 1)) == 0 || !carried(op->args[at]))
+	if ((n & (n - 1)) == 0 || !carried(operand(op, at)))
 		return;
-	Place p = place_of(c, op->args[at], n);
+	Place p = place_of(c, operand(op, at), n);
 	if (op->code == OP_WAIT) {
 		rewrite_wait(c, op, p);
 	} else if (op->code == OP_MOD) {
 		replace_everywhere(op->parent, op->result, p.slot); /* a value is visible in its region alone */
 		tir_remove(op);
 	} else {
-		op->args[at] = p.slot;
+		set_operand(op, at, p.slot);
 		attr_set_int(c->t, op, AT_SLOT, 1);
 	}
 }

@@ -178,7 +178,7 @@ static bool check_wgmma_registers(Op *op, void *user)
 	if (op->code != OP_MMA || !mma_is_wgmma(op))
 		return op->code != OP_PARALLEL;
 	const Op *team = tir_team(op);
-	TileRef d = tile_ref(op->args[0]), a = tile_ref(op->args[1]);
+	TileRef d = tile_ref(operand(op, ARG_D)), a = tile_ref(operand(op, ARG_A));
 	int64_t have = team_registers(c->t->machine, team), n = wgmma_columns(c->t->machine, d.shape[1]);
 	int64_t need = n / 2 + c->t->machine->wgmma_registers + (a.space == TY_FRAG ? c->t->machine->wgmma_a_registers : 0);
 	if (need <= have)

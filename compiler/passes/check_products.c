@@ -181,7 +181,7 @@ static void check_shared_operand(Checker *c, const Op *op, const TileRef *r, int
 
 static void check_product(Checker *c, const Op *op)
 {
-	Shape p = { .d = tile_ref(op->args[0]), .a = tile_ref(op->args[1]), .b = tile_ref(op->args[2]) };
+	Shape p = { .d = tile_ref(operand(op, ARG_D)), .a = tile_ref(operand(op, ARG_A)), .b = tile_ref(operand(op, ARG_B)) };
 	p.m = p.d.shape[0];
 	p.n = p.d.shape[1];
 	p.k = p.a.shape[1];

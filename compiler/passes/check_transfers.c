@@ -27,14 +27,14 @@ static bool step_of(const Op *object, int i, int64_t *step)
 	int64_t n;
 	*step = 1;
 	if (object->code == OP_TENSOR && object->nargs == 2 * ty->rank)
-		return value_const_int(object->args[ty->rank + i], step);
+		return value_const_int(tensor_stride(object, i), step);
 	if (object->code == OP_SHARED && i == 0 && attr_int(object, AT_RING, 0) > 0) {
 		*step = attr_int(object, AT_STAGE_BYTES, 0) / dtype_bytes(ty->dtype);
 		return true;
 	}
 	for (int k = ty->rank - 1; k > i; k--) {
 		n = ty->shape[k];
-		if (object->code == OP_TENSOR && !value_const_int(object->args[k], &n))
+		if (object->code == OP_TENSOR && !value_const_int(tensor_extent(object, k), &n))
 			return false;
 		*step *= n;
 	}
@@ -69,10 +69,10 @@ static bool residue_of(const Value *v, int64_t m, int64_t *r)
 	}
 	const Op *d = v->def, *loop = v->region ? v->region->owner : NULL;
 	if (loop && loop->code == OP_FOR) /* start, end, step */
-		return value_divisor(NULL, loop->args[2], -1) % m == 0 && residue_of(loop->args[0], m, r);
+		return value_divisor(NULL, operand(loop, ARG_STEP), -1) % m == 0 && residue_of(operand(loop, ARG_LO), m, r);
 	if (d && d->code == OP_CAST)
-		return residue_of(d->args[0], m, r);
-	if (!d || (d->code != OP_ADD && d->code != OP_SUB) || !residue_of(d->args[0], m, &a) || !residue_of(d->args[1], m, &b))
+		return residue_of(operand(d, ARG_A), m, r);
+	if (!d || (d->code != OP_ADD && d->code != OP_SUB) || !residue_of(operand(d, ARG_A), m, &a) || !residue_of(operand(d, ARG_B), m, &b))
 		return false;
 	*r = (d->code == OP_ADD ? a + b : a - b) & (m - 1);
 	return true;
@@ -272,7 +272,7 @@ static void check_sum(Checker *c, const Op *op, const TileRef *g)
 static void check_tma(Checker *c, const Op *op)
 {
 	bool load = op->code == OP_TMA_LOAD;
-	TileRef g = tile_ref(op->args[load ? 0 : 1]), s = tile_ref(op->args[load ? 1 : 0]);
+	TileRef g = tile_ref(operand(op, load ? ARG_SOURCE : ARG_TARGET)), s = tile_ref(operand(op, load ? ARG_TARGET : ARG_SOURCE));
 	int64_t box[TIR_MAX_RANK];
 	if (g.trans || s.trans) {
 		diag_error(diags(c), op->loc, E_TMA, "TMA does not transpose");
@@ -287,7 +287,7 @@ static void check_tma(Checker *c, const Op *op)
 		check_begin(c, op, &g);
 	if (attr_get(op, AT_REDUCE))
 		check_sum(c, op, &g);
-	if (tma_limit(op))
+	if (operand(op, ARG_LIMIT))
 		check_limit(c, op, &g);
 	check_shared(c, op, &s);
 }
@@ -309,7 +309,7 @@ static bool contiguous(const TileRef *r) { return dense(r) && !cuts_panels(r); }
 static void check_bulk(Checker *c, const Op *op)
 {
 	bool load = op->code == OP_BULK_LOAD;
-	TileRef g = tile_ref(op->args[load ? 0 : 1]), s = tile_ref(op->args[load ? 1 : 0]);
+	TileRef g = tile_ref(operand(op, load ? ARG_SOURCE : ARG_TARGET)), s = tile_ref(operand(op, load ? ARG_TARGET : ARG_SOURCE));
 	int64_t from = tile_bytes(&g), to = tile_bytes(&s);
 	if (from < 0)
 		diag_error(diags(c), op->loc, E_BULK, "the view of `%s` has a run-time extent", object_name(g.object));

@@ -83,7 +83,7 @@ static bool need_of(const Op *op, Need *n)
 			continue;
 		*n = needs[i];
 		bool at_barrier = op->nargs && (op->code == OP_ARRIVE || op->code == OP_SYNC || op->code == OP_SYNC_ARRIVE);
-		bool counted = at_barrier && !attr_get(barrier_of(op->args[0]), AT_FROM); /* by hand, with count(n) */
+		bool counted = at_barrier && !attr_get(barrier_of(operand(op, ARG_BARRIER)), AT_FROM); /* by hand, with count(n) */
 		if (counted || of_warps(op))
 			n->most = BY_WARP;
 		if (op->code == OP_ARRIVE)
@@ -121,8 +121,8 @@ static int64_t cluster_of(const Checker *c)
 static bool numbers_cluster(const Checker *c, const Op *div)
 {
 	int64_t n;
-	const Op *block = div->args[0]->def;
-	return block && block->code == OP_BLOCK_IDX && value_const_int(div->args[1], &n) && n > 0 && n % cluster_of(c) == 0;
+	const Op *block = operand(div, ARG_A)->def;
+	return block && block->code == OP_BLOCK_IDX && value_const_int(operand(div, ARG_B), &n) && n > 0 && n % cluster_of(c) == 0;
 }
 
 /* All who vote see one result. */
@@ -260,10 +260,10 @@ static bool enter(Flow *f, Op *op, void *state)
 	switch (op->code) {
 	case OP_IF: under(c, op, operands(c, op), at); break;
 	case OP_FOR:
-		raise_value(c, op->regions[0]->args[0], most(c->value[op->args[0]->id], c->value[op->args[2]->id]));
+		raise_value(c, op->regions[0]->args[0], most(c->value[operand(op, ARG_LO)->id], c->value[operand(op, ARG_STEP)->id]));
 		under(c, op, operands(c, op), at);
 		break;
-	case OP_WHILE: under(c, op, c->value[op->regions[0]->last->args[0]->id], at); break;
+	case OP_WHILE: under(c, op, c->value[operand(op->regions[0]->last, ARG_CONDITION)->id], at); break;
 	case OP_ONCE:
 		at->once = true;
 		under(c, op, (Varies){ BY_THREAD, op }, at);
@@ -287,7 +287,7 @@ static void pass_loop(Checker *c, const Op *loop)
 {
 	for (const Op *op = loop->regions[0]->first; op; op = op->next)
 		if (op->code == OP_SET)
-			raise_value(c, op->args[0], (Varies){ BY_THREAD, op });
+			raise_value(c, operand(op, ARG_VAR), (Varies){ BY_THREAD, op });
 }
 
 static void pass_op(Flow *f, Op *op, void *state)
@@ -297,7 +297,7 @@ static void pass_op(Flow *f, Op *op, void *state)
 	check_need(c, op, at);
 	switch (op->code) {
 	case OP_PARALLEL: pass_loop(c, op); break;
-	case OP_SET: raise_value(c, op->args[0], most(c->value[op->args[1]->id], at->varies)); break;
+	case OP_SET: raise_value(c, operand(op, ARG_VAR), most(c->value[operand(op, ARG_VALUE)->id], at->varies)); break;
 	default:
 		if (op->result && op->code != OP_VAR)
 			raise_value(c, op->result, result_of(c, op));

@@ -20,7 +20,7 @@ static bool is_result(Op *op, void *user)
 {
 	Search *s = user;
 	if (op->code == OP_MMA && mma_is_wgmma(op))
-		s->found |= tile_ref(op->args[0]).object == s->frag;
+		s->found |= tile_ref(operand(op, ARG_D)).object == s->frag;
 	return op->code != OP_PARALLEL;
 }
 

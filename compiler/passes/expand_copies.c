@@ -39,7 +39,7 @@ static int element_operands(Tir *t, Region *body, Loc loc, const TileRef *r, Val
 typedef struct ElementCopy {
 	Tir *t;
 	Op *loop;
-	Value *args[2];
+	Value *index[2];
 } ElementCopy;
 
 static ElementCopy begin_loop(Tir *t, const Op *op, int rank, const int64_t *shape, bool warp_scope, const char *layout)
@@ -52,7 +52,7 @@ static ElementCopy begin_loop(Tir *t, const Op *op, int rank, const int64_t *sha
 		attr_set_int(t, c.loop, AT_WARP_SCOPE, 1);
 	Region *body = tir_region(t, c.loop, 0);
 	for (int i = 0; i < rank; i++)
-		c.args[i] = tir_region_arg(t, body, type_scalar(DT_I32), NULL);
+		c.index[i] = tir_region_arg(t, body, type_scalar(DT_I32), NULL);
 	return c;
 }
 
@@ -131,7 +131,7 @@ static Value *both_masks(ElementCopy *c, const Op *op, Value *a, Value *b)
 /* first <= the fragment's row < first + n */
 static Value *part_mask(ElementCopy *c, const Op *op, const RowPart *p)
 {
-	Value *m[2] = { append_binary(c, op, OP_CMP, c->args[0], p->first), append_binary(c, op, OP_CMP, c->args[0], p->first + p->n) };
+	Value *m[2] = { append_binary(c, op, OP_CMP, c->index[0], p->first), append_binary(c, op, OP_CMP, c->index[0], p->first + p->n) };
 	attr_set_text(c->t, m[0]->def, AT_PRED, "ge");
 	attr_set_text(c->t, m[1]->def, AT_PRED, "lt");
 	return both_masks(c, op, m[0], m[1]);
@@ -141,7 +141,7 @@ static Value *part_mask(ElementCopy *c, const Op *op, const RowPart *p)
 static int tile_operands(ElementCopy *c, const Op *op, const TileRef *r, const RowPart *p, Value **out)
 {
 	TileRef whole = *r;
-	Value *args[2] = { c->args[0], c->args[1] };
+	Value *args[2] = { c->index[0], c->index[1] };
 	if (p->is && r->space == TY_FRAG)
 		whole.start[0] = NULL;
 	else if (p->is)
@@ -264,22 +264,22 @@ static bool put(Op *before, Region *into, Op *loop)
 
 static bool expand_limited(Tir *t, Op *op, const TileRef *s, const TileRef *d)
 {
-	Value *whole = worth_two(op, s, d) ? within_limit(t, op, s->space == TY_TENSOR ? s : d, op->args[2]) : NULL;
+	Value *whole = worth_two(op, s, d) ? within_limit(t, op, s->space == TY_TENSOR ? s : d, operand(op, ARG_LIMIT)) : NULL;
 	if (!whole)
-		return put(op, NULL, element_loop(t, op, s, d, NULL, op->args[2]));
+		return put(op, NULL, element_loop(t, op, s, d, NULL, operand(op, ARG_LIMIT)));
 	Op *either = tir_op(t, OP_IF, op->loc, type_none(), 1, &whole);
 	tir_insert_before(op, either);
 	return put(op, tir_region(t, either, 0), element_loop(t, op, s, d, NULL, NULL))
-		&& put(op, tir_region(t, either, 1), element_loop(t, op, s, d, NULL, op->args[2]));
+		&& put(op, tir_region(t, either, 1), element_loop(t, op, s, d, NULL, operand(op, ARG_LIMIT)));
 }
 
 static bool expand(Tir *t, Op *op)
 {
-	TileRef a = tile_ref(op->args[0]);
+	TileRef d = tile_ref(operand(op, ARG_TARGET));
 	if (op->code == OP_FILL)
-		return put(op, NULL, element_loop(t, op, NULL, &a, op->args[1], NULL));
-	TileRef d = tile_ref(op->args[1]);
-	return op->nargs > 2 ? expand_limited(t, op, &a, &d) : put(op, NULL, element_loop(t, op, &a, &d, NULL, NULL));
+		return put(op, NULL, element_loop(t, op, NULL, &d, operand(op, ARG_VALUE), NULL));
+	TileRef s = tile_ref(operand(op, ARG_SOURCE));
+	return operand(op, ARG_LIMIT) ? expand_limited(t, op, &s, &d) : put(op, NULL, element_loop(t, op, &s, &d, NULL, NULL));
 }
 
 static bool by_elements(const Op *op)

@@ -78,13 +78,13 @@ static void fix_mma(Infer *in, Op *op)
 
 static void fix_weave(Infer *in, Op *op)
 {
-	give(in, tile_ref(op->args[0]).object, "mma", op);
-	give(in, tile_ref(op->args[1]).object, "mma8", op);
+	give(in, tile_ref(operand(op, ARG_SOURCE)).object, "mma", op);
+	give(in, tile_ref(operand(op, ARG_TARGET)).object, "mma8", op);
 }
 
 static void through_copy(Infer *in, Op *op)
 {
-	TileRef s = tile_ref(op->args[0]), d = tile_ref(op->args[1]);
+	TileRef s = tile_ref(operand(op, ARG_SOURCE)), d = tile_ref(operand(op, ARG_TARGET));
 	if (s.space != TY_FRAG || d.space != TY_FRAG || s.trans || d.trans)
 		return;
 	const char *ls = layout_of(s.object), *ld = layout_of(d.object);
@@ -99,7 +99,7 @@ static void through_copy(Infer *in, Op *op)
 
 static void through_reduce(Infer *in, Op *op)
 {
-	TileRef s = tile_ref(op->args[0]), d = tile_ref(op->args[1]);
+	TileRef s = tile_ref(operand(op, ARG_SOURCE)), d = tile_ref(operand(op, ARG_TARGET));
 	const char *ls = layout_of(s.object);
 	if (ls)
 		give(in, d.object, arena_printf(in->t->arena, "%s(%s %dx%d)", attr_int(op, AT_AXIS, 0) == 1 ? "rows" : "cols", ls,
@@ -119,13 +119,12 @@ static bool frag_access(const Op *loop, const Op *op, FragAccess *out)
 {
 	if (op->code != OP_LOAD && op->code != OP_STORE)
 		return false;
-	int first = op->code == OP_LOAD ? 0 : 1;
-	TileRef r = tile_ref(op->args[first]);
+	TileRef r = tile_ref(operand(op, ARG_OBJECT));
 	if (r.space != TY_FRAG)
 		return false;
 	*out = (FragAccess){ .frag = r.object, .rank = r.object_rank, .plain = true, .at_zero = true };
 	for (int d = 0; d < r.object_rank && d < 2; d++) {
-		LoopIndex x = loop_index(loop->regions[0], op->args[first + 1 + d]);
+		LoopIndex x = loop_index(loop->regions[0], access_index(op, d));
 		out->plain &= x.known;
 		out->arg[d] = x.known ? x.arg : -1;
 		out->at_zero &= x.known && x.offset == 0;
@@ -224,27 +223,25 @@ static int access_width(const Op *loop, const Op *op)
 {
 	if (op->code != OP_LOAD && op->code != OP_STORE)
 		return 16;
-	int first = op->code == OP_LOAD ? 0 : 1;
-	if (op->args[first]->type.kind != TY_SHARED && op->args[first]->type.kind != TY_TENSOR)
+	TileRef r = tile_ref(operand(op, ARG_OBJECT));
+	if (r.space != TY_SHARED && r.space != TY_TENSOR)
 		return 16;
 	const Region *body = loop->regions[0];
 	int last = body->nargs - 1;
-	TileRef r = tile_ref(op->args[first]);
 	if (r.object_rank == 0)
 		return 16;
-	Value *const *idx = op->args + first + 1;
 	bool uniform = true;
 	for (int d = 0; d < r.object_rank; d++)
-		uniform &= !depends_on_arg(body, idx[d], last);
+		uniform &= !depends_on_arg(body, access_index(op, d), last);
 	if (uniform)
 		return 16;
 	for (int d = 0; d + 1 < r.object_rank; d++)
-		if (depends_on_arg(body, idx[d], last))
+		if (depends_on_arg(body, access_index(op, d), last))
 			return 1;
-	if (!unit_in_arg(body, idx[r.object_rank - 1], last))
+	if (!unit_in_arg(body, access_index(op, r.object_rank - 1), last))
 		return 1;
 	int w = 16 / (int)dtype_bytes(r.dtype);
-	int64_t div = value_divisor(body, idx[r.object_rank - 1], last);
+	int64_t div = value_divisor(body, access_index(op, r.object_rank - 1), last);
 	while (w > 1 && div % w != 0)
 		w /= 2;
 	return w;
@@ -348,13 +345,13 @@ static bool has_copies(const Layout *l)
 
 static const Op *object_of(const Op *access)
 {
-	return access->args[access->code == OP_LOAD ? 0 : 1]->def;
+	return operand(access, ARG_OBJECT)->def;
 }
 
 static bool writes(const Region *body, const Op *object)
 {
 	for (const Op *op = body->first; op; op = op->next)
-		if ((op->code == OP_STORE || op->code == OP_ATOMIC) && object_of(op) == object && op->args[1]->type.kind != TY_FRAG)
+		if ((op->code == OP_STORE || op->code == OP_ATOMIC) && object_of(op) == object && operand(op, ARG_OBJECT)->type.kind != TY_FRAG)
 			return true;
 	return false;
 }
@@ -380,11 +377,11 @@ static void check_copies(Infer *in, const Op *loop, const Layout *l)
 	if (!has_copies(l))
 		return;
 	for (const Op *op = body->first; op; op = op->next) {
-		if (op->code != OP_STORE || op->args[1]->type.kind != TY_FRAG)
+		if (op->code != OP_STORE || operand(op, ARG_OBJECT)->type.kind != TY_FRAG)
 			continue;
-		const Op *from = private_source(body, op->args[0]);
-		if (!from && attr_int(op, AT_MASKED, 0))
-			from = private_source(body, op->args[op->nargs - 1]);
+		const Op *from = private_source(body, operand(op, ARG_VALUE));
+		if (!from && access_mask(op))
+			from = private_source(body, access_mask(op));
 		if (!from)
 			continue;
 		tir_error(in->t, op, E_LAYOUT, "each element of `%s` has copies in several threads, and one of them alone writes `%s`: the others cannot know what it read",

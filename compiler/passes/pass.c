@@ -123,7 +123,7 @@ int64_t tile_bytes(const TileRef *r)
 const Op *shared_root(const Op *shared)
 {
 	while (shared->nargs)
-		shared = shared->args[0]->def;
+		shared = operand(shared, ARG_OBJECT)->def;
 	return shared;
 }
 

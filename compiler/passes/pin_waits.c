@@ -86,9 +86,9 @@ static int64_t work_of_loop(Tir *t, const Op *loop)
 
 static int64_t work_of_tile(Tir *t, const Op *op)
 {
-	TileRef r = tile_ref(op->args[0]);
+	Effect e[MAX_EFFECTS];
 	bool moves = op->code == OP_COPY && strcmp(attr_text(op, AT_INST, ""), "reg") != 0;
-	return r.space == TY_FRAG && !moves ? fragment_registers(t, r.object, tir_team(op)) : 0;
+	return op_effects(op, e) && e[0].tile.space == TY_FRAG && !moves ? fragment_registers(t, e[0].tile.object, tir_team(op)) : 0;
 }
 
 static void add_work(Tir *t, Stretch *s, const Op *op)

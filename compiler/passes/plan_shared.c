@@ -143,7 +143,7 @@ static void alias_error(Planner *p, const Op *tile, const Op *base, const char *
 static void place_alias(Planner *p, Op *tile)
 {
 	Arena *a = p->t->arena;
-	const Op *base = tile->args[0]->def;
+	const Op *base = operand(tile, ARG_OBJECT)->def;
 	int64_t at = attr_int(tile, AT_AT_OFFSET, 0), bytes = stage_bytes(tile), room = attr_int(base, AT_BYTES, 0);
 	int64_t offset = attr_int(base, AT_OFFSET, 0) + at, stride = attr_int(base, AT_STAGE_BYTES, 0);
 	attr_set_int(p->t, tile, AT_BYTES, bytes);

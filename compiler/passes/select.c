@@ -13,7 +13,7 @@ static const char *layout_of(const TileRef *r) { return attr_text(r->object, AT_
 
 static bool select_mma(Tir *t, Op *op)
 {
-	TileRef d = tile_ref(op->args[0]), a = tile_ref(op->args[1]), b = tile_ref(op->args[2]);
+	TileRef d = tile_ref(operand(op, ARG_D)), a = tile_ref(operand(op, ARG_A)), b = tile_ref(operand(op, ARG_B));
 	if (d.warp_scope) {
 		if (a.space != TY_FRAG || b.space != TY_FRAG) {
 			diag_error(t->diags, op->loc, E_MMA_SHAPE, "a product of warp fragments takes both operands from warp fragments");
@@ -54,13 +54,13 @@ static bool matrix_frag(const TileRef *f)
 
 static void select_copy(Tir *t, Op *op)
 {
-	TileRef s = tile_ref(op->args[0]), d = tile_ref(op->args[1]);
+	TileRef s = tile_ref(operand(op, ARG_SOURCE)), d = tile_ref(operand(op, ARG_TARGET));
 	const char *inst = "vector";
 	if (s.space == TY_FRAG && d.space == TY_FRAG)
 		inst = "reg";
-	else if (op->nargs == 2 && matrix_rows(&s) && matrix_frag(&d) && s.dtype == d.dtype)
+	else if (!operand(op, ARG_LIMIT) && matrix_rows(&s) && matrix_frag(&d) && s.dtype == d.dtype)
 		inst = "ldmatrix";
-	else if (op->nargs == 2 && matrix_rows(&d) && matrix_frag(&s))
+	else if (!operand(op, ARG_LIMIT) && matrix_rows(&d) && matrix_frag(&s))
 		inst = "stmatrix";
 	attr_set_text(t, op, AT_INST, inst);
 }
@@ -70,10 +70,10 @@ static void align_tensor(Tir *t, Op *tensor)
 {
 	int rank = tensor->result->type.rank;
 	int64_t bytes = dtype_bytes(tensor->result->type.dtype), elements = 16 / bytes, one;
-	if (rank == 0 || tensor->nargs < 2 * rank || !value_const_int(tensor->args[2 * rank - 1], &one) || one != 1)
+	if (rank == 0 || tensor->nargs < 2 * rank || !value_const_int(tensor_stride(tensor, rank - 1), &one) || one != 1)
 		return;
 	for (int d = 0; d + 1 < rank; d++) {
-		int64_t row = value_divisor(NULL, tensor->args[rank + d], -1);
+		int64_t row = value_divisor(NULL, tensor_stride(tensor, d), -1);
 		elements = row < elements ? row : elements;
 	}
 	if (elements > 1)

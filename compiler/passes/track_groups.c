@@ -64,14 +64,14 @@ static Box box_of(const TileRef *r)
 	return b;
 }
 
-/* What an element op in a loop covers; its indices follow operand `at`. */
-static Box box_of_element(const Op *op, int at)
+/* What an element op in a loop covers. */
+static Box box_of_element(const Op *op)
 {
 	const Region *loop = op->parent;
 	const Attr *extents = attr_get(loop->owner, AT_EXTENTS);
-	Box b = box_whole(op->args[at]->def);
+	Box b = box_whole(operand(op, ARG_OBJECT)->def);
 	for (int i = 0; i < b.rank; i++) {
-		LoopIndex x = loop_index(loop, op->args[at + 1 + i]);
+		LoopIndex x = loop_index(loop, access_index(op, i));
 		if (!x.known)
 			continue;
 		b.lo[i] = x.offset;
@@ -251,11 +251,11 @@ static void touch_tiles(Tracker *k, const State *s, const Op *op)
 		touch_tile(k, s, op, &e[i].tile, e[i].writes);
 }
 
-static void touch_element(Tracker *k, const State *s, const Op *op, int at, bool write)
+static void touch_element(Tracker *k, const State *s, const Op *op, bool write)
 {
-	if (op->args[at]->type.kind != TY_FRAG)
+	if (operand(op, ARG_OBJECT)->type.kind != TY_FRAG)
 		return;
-	Box b = box_of_element(op, at);
+	Box b = box_of_element(op);
 	touch(k, s, op, &b, write, false);
 }
 
@@ -265,9 +265,9 @@ static void touch_loop(Tracker *k, const State *s, const Op *loop)
 		return;
 	for (const Op *op = loop->regions[0]->first; op; op = op->next) {
 		if (op->code == OP_LOAD)
-			touch_element(k, s, op, 0, false);
+			touch_element(k, s, op, false);
 		if (op->code == OP_STORE)
-			touch_element(k, s, op, 1, true);
+			touch_element(k, s, op, true);
 	}
 }
 
@@ -281,7 +281,7 @@ static void add_entry(Tracker *k, State *s, const Op *mma, const Box *box, bool 
 
 static void product_async(Tracker *k, State *s, const Op *op)
 {
-	TileRef d = tile_ref(op->args[0]), a = tile_ref(op->args[1]);
+	TileRef d = tile_ref(operand(op, ARG_D)), a = tile_ref(operand(op, ARG_A));
 	Box box = box_of(&d);
 	touch(k, s, op, &box, true, true);
 	touch_tile(k, s, op, &a, false);

@@ -7,11 +7,23 @@
 #include <string.h>
 
 static const OpInfo op_table[] = {
-#define OP(id, text, operands, result, effect, regions, attributes, doc) \
-	{ text, operands, result, effect, regions, attributes, doc },
+#define NAMES_(a, b, c, d, e, ...) { ARG_##a, ARG_##b, ARG_##c, ARG_##d, ARG_##e }
+#define NAMES(...) NAMES_(__VA_ARGS__, NONE, NONE, NONE, NONE, NONE)
+#define OP(id, text, operands, names, result, effect, regions, attributes, doc) \
+	{ text, operands, names, result, effect, regions, attributes, doc },
 #include "compiler/tir/ops.def"
 #undef OP
+#undef NAMES
+#undef NAMES_
 };
+
+static const char *const operand_names[] = {
+#define OPERAND(id, text) text,
+#include "compiler/tir/operands.def"
+#undef OPERAND
+};
+
+const char *operand_name(OperandId id) { return operand_names[id]; }
 
 const OpInfo *op_info(Opcode op)
 {
@@ -359,6 +371,32 @@ const char *attr_text(const Op *op, AttrId id, const char *otherwise)
 	return a && a->kind == ATTR_TEXT ? a->text : otherwise;
 }
 
+/* ---- operands ---- */
+
+static int position(const Op *op, OperandId id)
+{
+	for (int i = 0; i < MOST_NAMED; i++)
+		if (op_table[op->code].name[i] == id)
+			return i;
+	abort(); /* it has none of that name: a bug */
+}
+
+Value *operand(const Op *op, OperandId id)
+{
+	int i = position(op, id);
+	return i < op->nargs ? op->args[i] : NULL;
+}
+
+void set_operand(Op *op, OperandId id, Value *v) { op->args[position(op, id)] = v; }
+
+Value *access_index(const Op *op, int d) { return op->args[position(op, ARG_OBJECT) + 1 + d]; }
+
+Value *access_mask(const Op *op) { return attr_int(op, AT_MASKED, 0) ? op->args[op->nargs - 1] : NULL; }
+
+Value *tensor_extent(const Op *tensor, int d) { return tensor->args[d]; }
+
+Value *tensor_stride(const Op *tensor, int d) { return tensor->args[tensor->result->type.rank + d]; }
+
 /* ---- tiles ---- */
 
 static void view_ref(TileRef *r, const Op *view)
@@ -386,13 +424,13 @@ static TypeKind space_of(TypeKind k)
 
 Op *barrier_of(const Value *v)
 {
-	return v->def->code == OP_PICK ? v->def->args[0]->def : v->def;
+	return v->def->code == OP_PICK ? operand(v->def, ARG_OBJECT)->def : v->def;
 }
 
 TileRef tile_ref(const Value *v)
 {
 	const Op *def = v->def;
-	const Value *object = def->code == OP_VIEW ? def->args[0] : v;
+	const Value *object = def->code == OP_VIEW ? operand(def, ARG_OBJECT) : v;
 	TileRef r = {
 		.object = object->def,
 		.space = space_of(v->type.kind),
@@ -413,12 +451,6 @@ int first_slice(const TileRef *r)
 		if (r->dims[d] > 0)
 			return d;
 	return -1;
-}
-
-Value *tma_limit(const Op *tma)
-{
-	int at = tma->code == OP_TMA_LOAD ? 4 : 2;
-	return tma->nargs > at ? tma->args[at] : NULL;
 }
 
 const char *ptx_text_error(Arena *a, const char *text, int n)

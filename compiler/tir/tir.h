@@ -32,15 +32,25 @@ typedef enum ResultKind { RES_NONE, RES_SCALAR, RES_OBJECT, RES_VIEW, RES_MAYBE 
 typedef enum OpEffect { FX_PURE, FX_READ, FX_WRITE, FX_SYNC, FX_CONTROL, FX_DECL } OpEffect;
 
 typedef enum Opcode {
-#define OP(id, text, operands, result, effect, regions, attributes, doc) id,
+#define OP(id, text, operands, names, result, effect, regions, attributes, doc) id,
 #include "compiler/tir/ops.def"
 #undef OP
 	OP_COUNT
 } Opcode;
 
+typedef enum OperandId {
+#define OPERAND(id, text) ARG_##id,
+#include "compiler/tir/operands.def"
+#undef OPERAND
+	OPERAND_IDS
+} OperandId;
+const char *operand_name(OperandId id);
+
+enum { MOST_NAMED = 5 };
 typedef struct OpInfo {
 	const char *text;
 	const char *operands; /* "<t >t ?i", as ops.def has it */
+	uint8_t name[MOST_NAMED]; /* of them, OperandId */
 	ResultKind result;
 	OpEffect effect;
 	int regions;
@@ -197,6 +207,17 @@ const Attr *attr_get(const Op *op, AttrId id); /* NULL when unset */
 int64_t attr_int(const Op *op, AttrId id, int64_t otherwise);
 const char *attr_text(const Op *op, AttrId id, const char *otherwise);
 
+/* ---- operands ---- */
+
+/* NULL when it is left out; of an op that has none of that name in ops.def it is not asked. */
+Value *operand(const Op *op, OperandId id);
+void set_operand(Op *op, OperandId id, Value *v); /* that is there */
+/* Of loads, stores and atomics: the index of dimension d of their object; the mask or NULL. */
+Value *access_index(const Op *op, int d);
+Value *access_mask(const Op *op);
+Value *tensor_extent(const Op *tensor, int d);
+Value *tensor_stride(const Op *tensor, int d);
+
 /* ---- tiles: objects and views alike ---- */
 
 typedef struct TileRef {
@@ -213,7 +234,6 @@ typedef struct TileRef {
 } TileRef;
 TileRef tile_ref(const Value *v);
 int first_slice(const TileRef *r);  /* the dimension that a limit is about; -1 without one */
-Value *tma_limit(const Op *tma);    /* of a load or store, or NULL */
 
 /* The declaration of a barrier, or of the array that it is picked from. */
 Op *barrier_of(const Value *v);

@@ -43,6 +43,30 @@ static void test_signatures(void **state)
 	}
 }
 
+/* Operands that are one each have names, in turn and different; so have no others. */
+static void test_names(void **state)
+{
+	(void)state;
+	for (int op = 0; op < OP_COUNT; op++) {
+		const OpInfo *info = op_info((Opcode)op);
+		const char *text = info->operands;
+		int letters = 0, names = 0;
+		Operand o;
+
+		while (next_operand(&text, &o) && o.most == 1)
+			letters++;
+		while (names < MOST_NAMED && info->name[names] != ARG_NONE)
+			names++;
+		if (names > letters || (names < letters && op != OP_VIEW)) /* whose starts are tile_ref's */
+			fail_msg("%s has %d names for %d operands", info->text, names, letters);
+		for (int i = 0; i < names; i++)
+			for (int k = 0; k < i; k++)
+				assert_int_not_equal(info->name[i], info->name[k]);
+		for (int i = names; i < MOST_NAMED; i++)
+			assert_int_equal(info->name[i], ARG_NONE);
+	}
+}
+
 static const char *const program =
 	"kernel {name=\"k\", threads=128} {\n"
 	"  %z = const {value=0} : i32\n"
@@ -118,6 +142,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_signatures),
+		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_effects),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
