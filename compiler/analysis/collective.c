@@ -74,8 +74,8 @@ int scan_within(const Op *scan, const Layout *l)
 static const Layout *layout_of_fragment(Arena *a, const Value *v)
 {
 	TileRef r = tile_ref(v);
-	const char *why, *text = attr_text(r.object, AT_LAYOUT, NULL);
-	return text && !r.warp_scope ? layout_from_text(a, text, r.rank, r.shape, team_warps(tir_team(r.object)), &why) : NULL;
+	const char *why;
+	return !r.warp_scope ? layout_of(a, attr_layout(r.object), r.rank, r.shape, team_warps(tir_team(r.object)), &why) : NULL;
 }
 
 /* One total per block of positions below the warps' digit, and per line. */

@@ -1,4 +1,4 @@
-/* layout.c - builds layouts from their canonical text and looks elements up in them. */
+/* layout.c - builds layouts of forms and looks elements up in them. */
 #include "compiler/analysis/layout.h"
 
 #include <string.h>
@@ -133,41 +133,40 @@ static Layout *project(Arena *a, const Layout *of, bool rows)
 	return l;
 }
 
-static const Layout *parse(Arena *a, const char *text, int rank, int rows, int cols, int warps, const char **why)
+static const Layout *build(Arena *a, const Form *f, int rank, int rows, int cols, int warps, const char **why)
 {
-	int x, y;
-	if (rank == 2 && mma_columns(text))
-		return layout_mma(a, rows, cols, warps, mma_columns(text) / 4, why);
-	if (rank == 2 && sscanf(text, "blocked(%d,%d)", &x, &y) == 2)
-		return layout_blocked(a, 2, rows, cols, x, y, warps, why);
-	if (rank == 1 && sscanf(text, "blocked(%d)", &x) == 1) {
-		Layout *l = (Layout *)layout_blocked(a, 2, 1, rows, 1, x, warps, why);
+	bool part = f->kind == FORM_ROWS || f->kind == FORM_COLS;
+	if (rank == 2 && f->kind == FORM_MMA)
+		return layout_mma(a, rows, cols, warps, f->n / 4, why);
+	if (rank == 2 && f->kind == FORM_BLOCKED && f->rank == 2)
+		return layout_blocked(a, 2, rows, cols, f->m, f->n, warps, why);
+	if (rank == 1 && f->kind == FORM_BLOCKED && f->rank == 1) {
+		Layout *l = (Layout *)layout_blocked(a, 2, 1, rows, 1, f->n, warps, why);
 		if (l)
 			turn(l);
 		return l;
 	}
-	bool by_rows = strncmp(text, "rows(", 5) == 0;
-	if (rank == 1 && (by_rows || strncmp(text, "cols(", 5) == 0)) {
-		const char *space = strrchr(text, ' ');
-		if (space && sscanf(space, " %dx%d)", &x, &y) == 2) {
-			const char *inner = arena_strndup(a, text + 5, (size_t)(space - text - 5));
-			const Layout *of = parse(a, inner, 2, x, y, warps, why);
-			return of ? project(a, of, by_rows) : NULL;
-		}
+	if (rank == 1 && part) {
+		const Layout *of = build(a, f->of, 2, f->m, f->n, warps, why);
+		return of ? project(a, of, f->kind == FORM_ROWS) : NULL;
 	}
-	*why = arena_printf(a, "'%s' is not a layout of a %s-dimensional fragment", text, rank == 1 ? "one" : rank == 2 ? "two" : "more");
+	*why = arena_printf(a, "'%s' is not a layout of a %s-dimensional fragment", form_text(a, f), rank == 1 ? "one" : rank == 2 ? "two" : "more");
 	return NULL;
 }
 
-const Layout *layout_from_text(Arena *a, const char *text, int rank, const int64_t *shape, int warps, const char **why)
+const Layout *layout_of(Arena *a, const Form *f, int rank, const int64_t *shape, int warps, const char **why)
 {
+	if (!f) {
+		*why = "it has none";
+		return NULL;
+	}
 	if (rank < 1 || rank > 2 || shape[0] > LAYOUT_EXTENT || (rank == 2 && shape[1] > LAYOUT_EXTENT)) {
 		*why = arena_printf(a, "a fragment has one or two dimensions of at most %d", LAYOUT_EXTENT);
 		return NULL;
 	}
-	Layout *l = (Layout *)parse(a, text, rank, (int)shape[0], rank == 2 ? (int)shape[1] : 1, warps, why);
+	Layout *l = (Layout *)build(a, f, rank, (int)shape[0], rank == 2 ? (int)shape[1] : 1, warps, why);
 	if (l && (l->rows != shape[0] || (rank == 2 && l->cols != shape[1]))) {
-		*why = arena_printf(a, "layout '%s' is for another extent than %d", text, (int)shape[0]);
+		*why = arena_printf(a, "layout '%s' is for another extent than %d", form_text(a, f), (int)shape[0]);
 		return NULL;
 	}
 	if (l)
@@ -180,10 +179,7 @@ int layout_packs(const Layout *l, DType d)
 	return l->pairs && dtype_is_float(d) && dtype_bits(d) == 16 ? 2 : l->quads && d != DT_BOOL && dtype_bits(d) == 8 ? 4 : 1;
 }
 
-int mma_columns(const char *text)
-{
-	return !text ? 0 : strcmp(text, "mma") == 0 ? 8 : strcmp(text, "mma8") == 0 ? 16 : 0;
-}
+int mma_columns(const Form *f) { return f && f->kind == FORM_MMA ? f->n : 0; }
 
 int layout_find_reg(const Layout *l, int row, int col)
 {
@@ -195,8 +191,8 @@ int layout_find_reg(const Layout *l, int row, int col)
 
 int64_t swizzle_bytes(const Op *shared)
 {
-	int width = 0;
-	return sscanf(attr_text(shared, AT_LAYOUT, "linear"), "swizzle%d", &width) == 1 ? width : 0;
+	const Form *f = attr_layout(shared);
+	return f && f->kind == FORM_SWIZZLE ? f->n : 0;
 }
 
 static int ring_of(const Op *shared) { return attr_int(shared, AT_RING, 0) > 0; }

@@ -24,13 +24,12 @@ typedef struct Layout {
 
 enum { LAYOUT_EXTENT = 4096 };
 
-/* From the canonical text of a {layout} attribute: mma, mma8, blocked(r,c), blocked(n), rows(TEXT RxC), cols(TEXT RxC).
- * NULL when the shape does not fit; *why says so. */
-const Layout *layout_from_text(Arena *a, const char *text, int rank, const int64_t *shape, int warps, const char **why);
+/* NULL when the shape does not fit; *why says so. */
+const Layout *layout_of(Arena *a, const Form *f, int rank, const int64_t *shape, int warps, const char **why);
 /* Elements of one stored register: 1, or as many as are packed. */
 int layout_packs(const Layout *l, DType d);
 /* Columns of a block of a layout of products: mma 8, mma8 16; of another (or NULL): 0. */
-int mma_columns(const char *text);
+int mma_columns(const Form *f); /* NULL: 0 */
 /* The register of a thread that has element (row, col) beside its first one; -1: none. */
 int layout_find_reg(const Layout *l, int row, int col);
 

@@ -26,7 +26,7 @@ int64_t fragment_registers(const Tir *t, const Op *frag, const Op *team)
 	const Type *ty = &frag->result->type;
 	const char *why;
 	int warps = attr_int(frag, AT_WARP_SCOPE, 0) ? 1 : team_warps(team);
-	const Layout *l = layout_from_text(t->arena, attr_text(frag, AT_LAYOUT, "?"), ty->rank, ty->shape, warps, &why);
+	const Layout *l = layout_of(t->arena, attr_layout(frag), ty->rank, ty->shape, warps, &why);
 	return l ? l->nregs / layout_packs(l, ty->dtype) : 0;
 }
 

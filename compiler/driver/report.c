@@ -83,7 +83,7 @@ static void tile_row(const Tir *t, const Op *op, Buffer *out)
 {
 	const Value *home = operand(op, ARG_OBJECT);
 	buffer_put(out, "<tr><td><code>%s</code></td><td><code>%s</code></td><td>%s</td><td class=n>%lld</td><td class=n>%lld</td><td class=n>%u</td><td>%s</td></tr>\n", name_of(t->arena, op),
-		report_text(t->arena, type_text(t->arena, op->result->type)), attr_text(op, AT_LAYOUT, ""), (long long)attr_int(op, AT_OFFSET, 0), (long long)attr_int(op, AT_BYTES, 0),
+		report_text(t->arena, type_text(t->arena, op->result->type)), layout_name(t, op), (long long)attr_int(op, AT_OFFSET, 0), (long long)attr_int(op, AT_BYTES, 0),
 		report_line(t, op), home ? arena_printf(t->arena, "in the storage of %s", name_of(t->arena, home->def)) : "");
 }
 

@@ -128,7 +128,7 @@ static bool visit(Op *op, void *user)
 		return true;
 	const Attr *ext = attr_get(op, AT_EXTENTS);
 	int warps = attr_int(op, AT_WARP_SCOPE, 0) ? 1 : team_warps(tir_team(op));
-	const Layout *l = layout_from_text(x->t->arena, attr_text(op, AT_LAYOUT, "?"), op->regions[0]->nargs, ext->list, warps, &why);
+	const Layout *l = layout_of(x->t->arena, attr_layout(op), op->regions[0]->nargs, ext->list, warps, &why);
 	for (const Op *in = op->regions[0]->first; l && in; in = in->next) {
 		Access a;
 		if (!access_of(op, in, &a))

@@ -89,14 +89,9 @@ static int eval_extents(Elab *E, const Decl *d, View *v)
 	return v->rank;
 }
 
-/* "mma", "blocked(16,2)", "swizzle128"; NULL after an error. */
-static const char *layout_text(Elab *E, const Decl *d)
+/* NULL after an error. */
+static const Form *layout_form(Elab *E, const Decl *d)
 {
-	static const char *const shared[] = { "swizzle128", "swizzle64", "swizzle32", "linear", NULL };
-	static const char *const frag[] = { "mma", "mma8", "blocked", NULL };
-	bool known = false;
-	for (const char *const *name = d->kind == DE_SHARED ? shared : frag; *name; name++)
-		known |= !strcmp(*name, d->layout);
 	int n = 0;
 	const char *args = "";
 	for (const Expr *e = d->layout_args; e; e = e->next, n++) {
@@ -109,14 +104,14 @@ static const char *layout_text(Elab *E, const Decl *d)
 		}
 		args = arena_printf(E->a, "%s%s%lld", args, n ? "," : "", (long long)x);
 	}
-	bool blocked = !strcmp(d->layout, "blocked");
-	if (!known || (blocked ? n < 1 || n > 2 : n > 0)) {
-		elab_error(E, d->loc, E_LAYOUT, "'%s' is not a layout of a %s", n ? arena_printf(E->a, "%s(%s)", d->layout, args) : d->layout,
-			d->kind == DE_SHARED ? "shared tile" : "fragment");
-		diag_help(E->d, "%s", d->kind == DE_SHARED ? "swizzle128, swizzle64, swizzle32, linear" : "mma, mma8, blocked(r, c), blocked(n)");
-		return NULL;
-	}
-	return n ? arena_printf(E->a, "%s(%s)", d->layout, args) : d->layout;
+	const char *text = n ? arena_printf(E->a, "%s(%s)", d->layout, args) : d->layout;
+	const Form *f = form_from_text(E->a, text);
+	bool of_shared = f && (f->kind == FORM_SWIZZLE || f->kind == FORM_LINEAR);
+	if (f && of_shared == (d->kind == DE_SHARED))
+		return f;
+	elab_error(E, d->loc, E_LAYOUT, "'%s' is not a layout of a %s", text, d->kind == DE_SHARED ? "shared tile" : "fragment");
+	diag_help(E->d, "%s", d->kind == DE_SHARED ? "swizzle128, swizzle64, swizzle32, linear" : "mma, mma8, blocked(r, c), blocked(n)");
+	return NULL;
 }
 
 static View *new_tile(Elab *E, const Decl *d, TypeKind space)
@@ -139,9 +134,9 @@ static Op *declare_object(Elab *E, const Decl *d, View *v, Opcode code, int narg
 	attr_set_text(E->t, op, AT_NAME, d->name);
 	op->result->name = d->name;
 	v->object = op->result;
-	const char *layout = d->layout ? layout_text(E, d) : NULL;
+	const Form *layout = d->layout ? layout_form(E, d) : NULL;
 	if (layout)
-		attr_set_text(E->t, op, AT_LAYOUT, layout);
+		attr_set_layout(E->t, op, layout);
 	return op;
 }
 

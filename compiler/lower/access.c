@@ -52,8 +52,8 @@ static int frag_reg(Batch *x, const Access *a, int r)
 	int reg = layout_find_reg(s->layout, c[0], c[1]);
 	if (reg < 0) {
 		report_misplaced(x, a, arena_printf(L->arena, "element (%d, %d) of '%s' (layout %s) is not in the thread that runs this iteration (loop layout %s)",
-		                                    c[0], c[1], attr_text(a->object, AT_NAME, "fragment"), attr_text(a->object, AT_LAYOUT, "?"),
-		                                    attr_text(x->loop, AT_LAYOUT, "?")));
+		                                    c[0], c[1], attr_text(a->object, AT_NAME, "fragment"), layout_name(L->tir, a->object),
+		                                    layout_name(L->tir, x->loop)));
 		return 0;
 	}
 	return reg;
@@ -487,7 +487,7 @@ static void emit_memory_store(Batch *x, const Access *a)
 
 static void report_other_threads(Batch *x, const Access *a)
 {
-	const char *name = attr_text(a->object, AT_NAME, "fragment"), *have = attr_text(a->object, AT_LAYOUT, "?"), *loop = attr_text(x->loop, AT_LAYOUT, "?");
+	const char *name = attr_text(a->object, AT_NAME, "fragment"), *have = layout_name(x->L->tir, a->object), *loop = layout_name(x->L->tir, x->loop);
 	report_misplaced(x, a, strcmp(have, loop) == 0
 		? arena_printf(x->L->arena, "'%s' and this loop have layout %s, but the element that an iteration takes of it is another than the iteration's own: "
 		               "it is in another thread", name, have)

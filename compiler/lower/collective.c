@@ -281,7 +281,7 @@ void lower_scan(Lower *L, const Op *op)
 	Levels levels;
 	if (!scan_levels(s.l, s.axis, s.within, &levels)) {
 		lower_error(L, op->loc, "a scan within %d cuts the rows or columns that layout %s gives to one thread", s.within,
-			attr_text(r.object, AT_LAYOUT, "?"));
+			layout_name(L->tir, r.object));
 		return;
 	}
 	for (int i = 0; i < n; i++)

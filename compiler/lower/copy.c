@@ -271,8 +271,7 @@ void lower_cp_async(Lower *L, const Op *op)
 		return;
 	}
 	int64_t shape[2] = { rank == 2 ? s.shape[0] : 1, s.shape[rank - 1] };
-	const char *text = arena_printf(L->arena, "blocked(1,%d)", bytes / elem);
-	const Layout *l = layout_from_text(L->arena, text, 2, shape, L->team.warps, &why);
+	const Layout *l = layout_of(L->arena, form_blocked(L->arena, 1, bytes / elem), 2, shape, L->team.warps, &why);
 	if (!l) {
 		lower_error(L, op->loc, "cp_async: %s", why);
 		return;

@@ -159,7 +159,7 @@ void lower_parallel(Lower *L, const Op *op)
 	const char *why = "";
 	bool warp_scope = attr_int(op, AT_WARP_SCOPE, 0);
 	Batch x = { .L = L, .loop = op, .body = op->regions[0] };
-	x.layout = layout_from_text(L->arena, attr_text(op, AT_LAYOUT, "?"), op->regions[0]->nargs, ext->list, warp_scope ? 1 : L->team.warps, &why);
+	x.layout = layout_of(L->arena, attr_layout(op), op->regions[0]->nargs, ext->list, warp_scope ? 1 : L->team.warps, &why);
 	if (!x.layout) {
 		lower_error(L, op->loc, "element loop without layout: %s", why);
 		return;

@@ -36,7 +36,7 @@ static void declare_frag(Lower *L, Storage *s, const Op *op)
 	const char *why = "";
 	const Type *t = &op->result->type;
 	int warps = attr_int(op, AT_WARP_SCOPE, 0) ? 1 : L->team.warps;
-	s->layout = layout_from_text(L->arena, attr_text(op, AT_LAYOUT, "?"), t->rank, t->shape, warps, &why);
+	s->layout = layout_of(L->arena, attr_layout(op), t->rank, t->shape, warps, &why);
 	if (!s->layout) {
 		lower_error(L, op->loc, "fragment without layout: %s", why);
 		return;

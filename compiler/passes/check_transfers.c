@@ -222,7 +222,7 @@ static bool whole_panels(Checker *c, const Op *op, const TileRef *s)
 	if (known && r == 0 && s->dims[last] >= 0 && s->dims[last] % columns == 0)
 		return true;
 	diag_error(diags(c), op->loc, E_TMA, "the view of `%s` %s a panel of %lld columns, as its layout has them (%s)", object_name(s->object),
-		known ? "takes part of" : "may begin inside of", (long long)columns, attr_text(s->object, AT_LAYOUT, ""));
+		known ? "takes part of" : "may begin inside of", (long long)columns, layout_name(c->t, s->object));
 	if (known)
 		diag_help(c->t->diags, "take whole panels, or give the part a tile of its own");
 	else

@@ -42,12 +42,12 @@ typedef struct ElementCopy {
 	Value *index[2];
 } ElementCopy;
 
-static ElementCopy begin_loop(Tir *t, const Op *op, int rank, const int64_t *shape, bool warp_scope, const char *layout)
+static ElementCopy begin_loop(Tir *t, const Op *op, int rank, const int64_t *shape, bool warp_scope, const Form *layout)
 {
 	ElementCopy c = { .t = t };
 	c.loop = tir_op(t, OP_PARALLEL, op->loc, type_none(), 0, NULL);
 	attr_set_list(t, c.loop, AT_EXTENTS, rank, shape);
-	attr_set_text(t, c.loop, AT_LAYOUT, layout);
+	attr_set_layout(t, c.loop, layout);
 	if (warp_scope)
 		attr_set_int(t, c.loop, AT_WARP_SCOPE, 1);
 	Region *body = tir_region(t, c.loop, 0);
@@ -57,14 +57,14 @@ static ElementCopy begin_loop(Tir *t, const Op *op, int rank, const int64_t *sha
 }
 
 /* Widest default layout of a copy without fragments. */
-static const char *plain_layout(Tir *t, const Op *op, const TileRef *a, const TileRef *b, int rank, const int64_t *shape)
+static const Form *plain_layout(Tir *t, const Op *op, const TileRef *a, const TileRef *b, int rank, const int64_t *shape)
 {
 	int bytes = (int)dtype_bytes(a->dtype) > (int)dtype_bytes(b->dtype) ? (int)dtype_bytes(a->dtype) : (int)dtype_bytes(b->dtype);
 	int w = 16 / bytes, threads = t->machine->warp * team_warps(tir_team(op));
 	int64_t n = rank == 2 ? shape[0] * shape[1] : shape[0];
 	while (w > 1 && (shape[rank - 1] % w != 0 || n / w < threads))
 		w /= 2;
-	return rank == 2 ? arena_printf(t->arena, "blocked(1,%d)", w) : arena_printf(t->arena, "blocked(%d)", w);
+	return rank == 2 ? form_blocked(t->arena, 1, w) : form_blocked_line(t->arena, w);
 }
 
 /* v as a value of type t. */
@@ -93,7 +93,7 @@ typedef struct RowPart { bool is; int64_t first, n, all; } RowPart;
 
 static RowPart row_part(const Op *op, const TileRef *f)
 {
-	if (!f || f->rank != 2 || f->trans || f->dims[0] <= 0 || !mma_columns(attr_text(f->object, AT_LAYOUT, NULL)))
+	if (!f || f->rank != 2 || f->trans || f->dims[0] <= 0 || !mma_columns(attr_layout(f->object)))
 		return (RowPart){ 0 };
 	RowPart p = { true, 0, f->shape[0], f->object->result->type.shape[0] };
 	int64_t slice = f->warp_scope ? 16 : 64, groups = f->warp_scope ? 1 : team_warps(tir_team(op)) / 4;
@@ -204,7 +204,7 @@ static Op *element_loop(Tir *t, const Op *op, const TileRef *s, const TileRef *d
 	const TileRef *g = s && s->space == TY_TENSOR ? s : d->space == TY_TENSOR ? d : NULL;
 	RowPart part = row_part(op, f);
 	shape[0] = part.is ? part.all : shape[0];
-	const char *layout = f ? attr_text(f->object, AT_LAYOUT, "?") : plain_layout(t, op, s ? s : d, d, rank, shape);
+	const Form *layout = f ? attr_layout(f->object) : plain_layout(t, op, s ? s : d, d, rank, shape);
 	ElementCopy c = begin_loop(t, op, rank, shape, f && f->warp_scope, layout);
 	Value *in_part = part.is ? part_mask(&c, op, &part) : NULL, *below_limit = limit_mask(&c, op, g, &part, limit), *v = scalar;
 	if (s) /* of a fragment all rows exist */

@@ -6,8 +6,6 @@
  * others; reductions give rows(...) or cols(...); what is still open becomes
  * blocked, one op at a time.  The lowering checks that each access matches.
  */
-#include <string.h>
-
 #include "compiler/analysis/index.h"
 #include "compiler/analysis/layout.h"
 #include "compiler/passes/pass.h"
@@ -17,9 +15,8 @@ typedef struct Infer {
 	bool changed, failed;
 	Op *open; /* first frag or loop without a layout */
 	bool *written; /* by id: the source gives the layout */
+	bool *async;   /* by id of shared tiles: TMA or a product touches it by rows */
 } Infer;
-
-static const char *layout_of(const Op *op) { return attr_text(op, AT_LAYOUT, NULL); }
 
 static int warps_of(const Op *op)
 {
@@ -30,32 +27,33 @@ static bool note_written(Op *op, void *user)
 {
 	Infer *in = user;
 	if (op->code == OP_FRAG)
-		in->written[op->result->id] = layout_of(op) != NULL;
+		in->written[op->result->id] = attr_layout(op) != NULL;
 	return true;
 }
 
 static bool is_written(const Infer *in, const Op *op) { return op->code == OP_FRAG && in->written[op->result->id]; }
 
 /* Sets a layout, or reports that the op already has another. */
-static void give(Infer *in, Op *op, const char *text, const Op *because)
+static void give(Infer *in, Op *op, const Form *form, const Op *because)
 {
-	const char *have = layout_of(op);
+	const Form *have = attr_layout(op);
 	if (have) {
-		if (strcmp(have, text) != 0 && op->code == OP_FRAG && !in->failed) {
+		if (!form_equal(have, form) && op->code == OP_FRAG && !in->failed) {
 			in->failed = true;
 			tir_error(in->t, because, E_LAYOUT_CONFLICT,
-			           "'%s' has layout %s here but layout %s elsewhere", attr_text(op, AT_NAME, "fragment"), text, have);
+			           "'%s' has layout %s here but layout %s elsewhere", attr_text(op, AT_NAME, "fragment"),
+				form_text(in->t->arena, form), form_text(in->t->arena, have));
 			diag_note(in->t->diags, op->loc, "'%s' is declared here", attr_text(op, AT_NAME, "fragment"));
 			if (is_written(in, op))
 				diag_help(in->t->diags, "leave the layout out of its declaration: it is inferred");
-			else if (mma_columns(text) && mma_columns(have))
+			else if (mma_columns(form) && mma_columns(have))
 				diag_help(in->t->diags, "a product's left operand of 8 bits is made by `weave`, or copied from a shared tile");
 			else
 				diag_help(in->t->diags, "copy it to a second fragment through a shared tile");
 		}
 		return;
 	}
-	attr_set_text(in->t, op, AT_LAYOUT, text);
+	attr_set_layout(in->t, op, form);
 	in->changed = true;
 }
 
@@ -72,14 +70,14 @@ static void fix_mma(Infer *in, Op *op)
 	for (int i = 0; i < 3; i++) {
 		TileRef r = tile_ref(op->args[i]);
 		if (r.space == TY_FRAG)
-			give(in, r.object, i == 1 && dtype_bits(r.dtype) == 8 ? "mma8" : "mma", op);
+			give(in, r.object, i == 1 && dtype_bits(r.dtype) == 8 ? &form_mma8 : &form_mma, op);
 	}
 }
 
 static void fix_weave(Infer *in, Op *op)
 {
-	give(in, tile_ref(operand(op, ARG_SOURCE)).object, "mma", op);
-	give(in, tile_ref(operand(op, ARG_TARGET)).object, "mma8", op);
+	give(in, tile_ref(operand(op, ARG_SOURCE)).object, &form_mma, op);
+	give(in, tile_ref(operand(op, ARG_TARGET)).object, &form_mma8, op);
 }
 
 static void through_copy(Infer *in, Op *op)
@@ -87,7 +85,7 @@ static void through_copy(Infer *in, Op *op)
 	TileRef s = tile_ref(operand(op, ARG_SOURCE)), d = tile_ref(operand(op, ARG_TARGET));
 	if (s.space != TY_FRAG || d.space != TY_FRAG || s.trans || d.trans)
 		return;
-	const char *ls = layout_of(s.object), *ld = layout_of(d.object);
+	const Form *ls = attr_layout(s.object), *ld = attr_layout(d.object);
 	bool carry = (whole(&s) && whole(&d)) || mma_columns(ls) || mma_columns(ld);
 	if (!carry)
 		return;
@@ -100,10 +98,9 @@ static void through_copy(Infer *in, Op *op)
 static void through_reduce(Infer *in, Op *op)
 {
 	TileRef s = tile_ref(operand(op, ARG_SOURCE)), d = tile_ref(operand(op, ARG_TARGET));
-	const char *ls = layout_of(s.object);
+	const Form *ls = attr_layout(s.object);
 	if (ls)
-		give(in, d.object, arena_printf(in->t->arena, "%s(%s %dx%d)", attr_int(op, AT_AXIS, 0) == 1 ? "rows" : "cols", ls,
-		                                (int)s.shape[0], (int)s.shape[1]), op);
+		give(in, d.object, form_part(in->t->arena, attr_int(op, AT_AXIS, 0) == 1 ? FORM_ROWS : FORM_COLS, ls, (int)s.shape[0], (int)s.shape[1]), op);
 }
 
 /* How a load or store in a loop touches a fragment: the loop argument of each dimension, offsets. */
@@ -141,25 +138,24 @@ static void through_loop(Infer *in, Op *loop)
 {
 	const Attr *ext = attr_get(loop, AT_EXTENTS);
 	int rank = loop->regions[0]->nargs;
-	const char *have = layout_of(loop);
+	const Form *have = attr_layout(loop);
 	for (Op *op = loop->regions[0]->first; op; op = op->next) {
 		FragAccess f;
 		if (!frag_access(loop, op, &f))
 			continue;
 		if (attr_int(f.frag, AT_WARP_SCOPE, 0) || attr_int(op, AT_WARP_SCOPE, 0))
 			attr_set_int(in->t, loop, AT_WARP_SCOPE, 1);
-		const char *lf = layout_of(f.frag);
+		const Form *lf = attr_layout(f.frag);
 		if (!have && lf && straight(&f, rank)) {
 			give(in, loop, lf, op);
-			have = layout_of(loop);
+			have = attr_layout(loop);
 		}
 		if (!have || lf || !f.plain)
 			continue;
 		if (straight(&f, rank) && (f.at_zero || mma_columns(have)))
 			give(in, f.frag, have, op);
 		else if (rank == 2 && f.rank == 1 && f.arg[0] >= 0)
-			give(in, f.frag, arena_printf(in->t->arena, "%s(%s %dx%d)", f.arg[0] == 0 ? "rows" : "cols", have,
-			                              (int)ext->list[0], (int)ext->list[1]), op);
+			give(in, f.frag, form_part(in->t->arena, f.arg[0] == 0 ? FORM_ROWS : FORM_COLS, have, (int)ext->list[0], (int)ext->list[1]), op);
 	}
 }
 
@@ -168,7 +164,7 @@ static void through_view(Infer *in, Op *op)
 {
 	TileRef r = tile_ref(op->result);
 	if (r.space == TY_FRAG && attr_int(op, AT_WARP_SCOPE, 0) && !attr_int(r.object, AT_WARP_SCOPE, 0))
-		give(in, r.object, "mma", op);
+		give(in, r.object, &form_mma, op);
 }
 
 static bool visit(Op *op, void *user)
@@ -183,7 +179,7 @@ static bool visit(Op *op, void *user)
 	case OP_PARALLEL: through_loop(in, op); break;
 	default: break;
 	}
-	if (op->code == OP_FRAG && !layout_of(op) && !in->open)
+	if (op->code == OP_FRAG && !attr_layout(op) && !in->open)
 		in->open = op;
 	return true;
 }
@@ -192,7 +188,7 @@ static bool visit(Op *op, void *user)
 static bool find_open_loop(Op *op, void *user)
 {
 	Infer *in = user;
-	if (op->code == OP_PARALLEL && !layout_of(op) && !in->open)
+	if (op->code == OP_PARALLEL && !attr_layout(op) && !in->open)
 		in->open = op;
 	return true;
 }
@@ -204,18 +200,18 @@ static int clamp_width(int width, int64_t elements, int threads)
 	return width;
 }
 
-static const char *default_frag_layout(Infer *in, const Op *frag)
+static const Form *default_frag_layout(Infer *in, const Op *frag)
 {
 	const Type *t = &frag->result->type;
 	int threads = 32 * warps_of(frag);
 	if (t->rank == 1) {
 		int64_t n = t->shape[0] / threads;
-		return arena_printf(in->t->arena, "blocked(%d)", n > 1 ? (int)n : 1);
+		return form_blocked_line(in->t->arena, n > 1 ? (int)n : 1);
 	}
 	int width = clamp_width(16 / (int)dtype_bytes(t->dtype), t->shape[0] * t->shape[1], threads);
 	while (t->shape[1] % width != 0)
 		width /= 2;
-	return arena_printf(in->t->arena, "blocked(1,%d)", width);
+	return form_blocked(in->t->arena, 1, width);
 }
 
 /* The widest vector (in elements, at most 16 bytes) that one access allows along the loop's last argument. */
@@ -247,7 +243,7 @@ static int access_width(const Op *loop, const Op *op)
 	return w;
 }
 
-static const char *default_loop_layout(Infer *in, const Op *loop)
+static const Form *default_loop_layout(Infer *in, const Op *loop)
 {
 	const Attr *ext = attr_get(loop, AT_EXTENTS);
 	int rank = loop->regions[0]->nargs, width = 16, threads = 32 * warps_of(loop);
@@ -259,7 +255,7 @@ static const char *default_loop_layout(Infer *in, const Op *loop)
 	width = clamp_width(width, n, threads);
 	while (ext->list[rank - 1] % width != 0)
 		width /= 2;
-	return rank == 2 ? arena_printf(in->t->arena, "blocked(1,%d)", width) : arena_printf(in->t->arena, "blocked(%d)", width);
+	return rank == 2 ? form_blocked(in->t->arena, 1, width) : form_blocked_line(in->t->arena, width);
 }
 
 static void infer_kernel(Infer *in, Op *kernel)
@@ -284,28 +280,25 @@ static void infer_kernel(Infer *in, Op *kernel)
 
 static bool mark_async_tile(Op *op, void *user)
 {
-	Tir *t = user;
+	Infer *in = user;
 	Effect e[MAX_EFFECTS];
 	bool bytes = op->code == OP_BULK_LOAD || op->code == OP_BULK_STORE; /* which have no rows */
 	for (int i = 0, n = op_effects(op, e); !bytes && i < n; i++)
-		if ((e[i].async || op->code == OP_MMA) && e[i].tile.space == TY_SHARED && !layout_of(e[i].tile.object))
-			attr_set_text(t, e[i].tile.object, AT_LAYOUT, "async");
+		if ((e[i].async || op->code == OP_MMA) && e[i].tile.space == TY_SHARED)
+			in->async[e[i].tile.object->result->id] = true;
 	return true;
 }
 
 static bool finish_shared(Op *op, void *user)
 {
-	Tir *t = user;
-	const char *have = layout_of(op);
-	if (op->code != OP_SHARED || (have && strcmp(have, "async") != 0))
+	Infer *in = user;
+	if (op->code != OP_SHARED || attr_layout(op))
 		return true;
 	const Type *ty = &op->result->type;
 	int64_t row = ty->shape[ty->rank - 1] * (int64_t)dtype_bytes(ty->dtype);
 	int64_t rows = ty->rank - (attr_int(op, AT_RING, 0) > 0) >= 2 ? ty->shape[ty->rank - 2] : 0;
-	const char *layout = "linear";
-	if (have && rows > 0 && rows % 8 == 0)
-		layout = row % 128 == 0 ? "swizzle128" : row % 64 == 0 ? "swizzle64" : row % 32 == 0 ? "swizzle32" : "linear";
-	attr_set_text(t, op, AT_LAYOUT, layout);
+	bool swizzled = in->async[op->result->id] && rows > 0 && rows % 8 == 0;
+	attr_set_layout(in->t, op, form_swizzle(!swizzled ? 0 : row % 128 == 0 ? 128 : row % 64 == 0 ? 64 : row % 32 == 0 ? 32 : 0));
 	return true;
 }
 
@@ -396,14 +389,14 @@ static void check_copies(Infer *in, const Op *loop, const Layout *l)
 static void check_part(Infer *in, const Op *op, const TileRef *r)
 {
 	int64_t first = 0;
-	int block = r->space == TY_FRAG ? mma_columns(layout_of(r->object)) : 0;
+	int block = r->space == TY_FRAG ? mma_columns(attr_layout(r->object)) : 0;
 	if (!block || r->object_rank != 2 || r->dims[1] <= 0)
 		return;
 	value_const_int(r->start[1], &first);
 	if (first % block == 0 && r->dims[1] % block == 0)
 		return;
 	tir_error(in->t, op, E_LAYOUT, "columns %lld to %lld of `%s`, which has layout %s: parts of it are multiples of %d columns",
-		(long long)first, (long long)(first + r->dims[1] - 1), object_name(r->object), layout_of(r->object), block);
+		(long long)first, (long long)(first + r->dims[1] - 1), object_name(r->object), layout_name(in->t, r->object), block);
 	diag_help(in->t->diags, "stage it through a shared tile, or select the columns in an element loop");
 	in->failed = true;
 }
@@ -417,16 +410,16 @@ static void check_parts(Infer *in, const Op *op)
 }
 
 /* A layout that the author wrote, or one that was chosen for him. */
-static void report_unfit(Infer *in, const Op *op, const char *text, const char *why)
+static void report_unfit(Infer *in, const Op *op, const char *why)
 {
 	in->failed = true;
 	if (is_written(in, op))
-		tir_error(in->t, op, E_LAYOUT, "layout %s does not fit: %s", text, why);
+		tir_error(in->t, op, E_LAYOUT, "layout %s does not fit: %s", layout_name(in->t, op), why);
 	else if (op->code == OP_PARALLEL)
 		tir_error(in->t, op, E_LAYOUT, "these extents cannot be spread over the threads: %s", why);
 	else
 		tir_error(in->t, op, E_LAYOUT, "the elements of `%s` cannot be spread over the threads: %s", object_name(op), why);
-	if (strncmp(text, "blocked", 7) == 0)
+	if (attr_layout(op)->kind == FORM_BLOCKED)
 		diag_help(in->t->diags, "extents of element loops and of fragments that no product uses are powers of two: use the next one, and `if (i < n)`");
 }
 
@@ -434,7 +427,7 @@ static void report_unfit(Infer *in, const Op *op, const char *text, const char *
 static bool check_layout(Op *op, void *user)
 {
 	Infer *in = user;
-	const char *why = "", *text = layout_of(op);
+	const char *why = "";
 	int64_t shape[2] = { 0, 0 };
 	int rank;
 	if (op->code == OP_FRAG) {
@@ -453,9 +446,9 @@ static bool check_layout(Op *op, void *user)
 			check_parts(in, op);
 		return true;
 	}
-	const Layout *l = layout_from_text(in->t->arena, text, rank, shape, warps_of(op), &why);
+	const Layout *l = layout_of(in->t->arena, attr_layout(op), rank, shape, warps_of(op), &why);
 	if (!l) {
-		report_unfit(in, op, text, why);
+		report_unfit(in, op, why);
 	} else if (op->code == OP_PARALLEL) {
 		check_copies(in, op, l);
 	}
@@ -464,12 +457,12 @@ static bool check_layout(Op *op, void *user)
 
 bool pass_infer_layouts(Tir *t)
 {
-	bool ok = true, *written = ARENA_ARRAY(t->arena, bool, t->next_id + 1);
+	bool ok = true, *written = ARENA_ARRAY(t->arena, bool, t->next_id + 1), *async = ARENA_ARRAY(t->arena, bool, t->next_id + 1);
 	for (Op *k = t->first; k; k = k->next) {
-		Infer in = { .t = t, .written = written };
+		Infer in = { .t = t, .written = written, .async = async };
 		tir_walk(k->regions[0], note_written, &in);
-		tir_walk(k->regions[0], mark_async_tile, t);
-		tir_walk(k->regions[0], finish_shared, t);
+		tir_walk(k->regions[0], mark_async_tile, &in);
+		tir_walk(k->regions[0], finish_shared, &in);
 		infer_kernel(&in, k);
 		if (!in.failed)
 			tir_walk(k->regions[0], check_layout, &in);

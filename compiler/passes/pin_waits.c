@@ -77,7 +77,7 @@ static int64_t work_of_loop(Tir *t, const Op *loop)
 	const Attr *extents = attr_get(loop, AT_EXTENTS);
 	int warps = attr_int(loop, AT_WARP_SCOPE, 0) ? 1 : team_warps(tir_team(loop));
 	const char *why;
-	const Layout *l = extents ? layout_from_text(t->arena, attr_text(loop, AT_LAYOUT, "?"), body->nargs, extents->list, warps, &why) : NULL;
+	const Layout *l = extents ? layout_of(t->arena, attr_layout(loop), body->nargs, extents->list, warps, &why) : NULL;
 	int64_t n = 0;
 	for (const Op *op = body->first; op; op = op->next)
 		n += arithmetic(op);

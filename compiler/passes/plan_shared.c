@@ -156,7 +156,7 @@ static void place_alias(Planner *p, Op *tile)
 		alias_error(p, tile, base, arena_printf(a, "it ends at byte %lld of %lld", (long long)(at + bytes), (long long)room));
 	else if (at % alignment(tile) && (alignment(tile) > 128 || at % 16))
 		alias_error(p, tile, base, arena_printf(a, "layout %s needs an offset that is a multiple of %d",
-			attr_text(tile, AT_LAYOUT, "linear"), alignment(tile) > 128 ? (int)alignment(tile) : 16));
+			layout_name(p->t, tile), alignment(tile) > 128 ? (int)alignment(tile) : 16));
 }
 
 /* ---- the limit ---- */

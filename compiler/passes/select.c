@@ -9,8 +9,6 @@
 #include "compiler/analysis/index.h"
 #include "compiler/passes/pass.h"
 
-static const char *layout_of(const TileRef *r) { return attr_text(r->object, AT_LAYOUT, ""); }
-
 static bool select_mma(Tir *t, Op *op)
 {
 	TileRef d = tile_ref(operand(op, ARG_D)), a = tile_ref(operand(op, ARG_A)), b = tile_ref(operand(op, ARG_B));
@@ -48,7 +46,7 @@ static bool matrix_rows(const TileRef *s)
 /* Whole matrices: a warp has 16 rows of each 64. */
 static bool matrix_frag(const TileRef *f)
 {
-	return f->space == TY_FRAG && f->rank == 2 && !f->trans && strcmp(layout_of(f), "mma") == 0 && f->shape[0] % 16 == 0
+	return f->space == TY_FRAG && f->rank == 2 && !f->trans && form_equal(attr_layout(f->object), &form_mma) && f->shape[0] % 16 == 0
 		&& f->shape[1] % 8 == 0 && starts_at(f, 0, 16) && starts_at(f, 1, 8);
 }
 

@@ -324,6 +324,15 @@ static bool unknown_attr(Parser *p, uint32_t begin, const char *name)
 	return false;
 }
 
+static bool layout_attr(Parser *p, Op *op, uint32_t begin, const char *text)
+{
+	const Form *f = form_from_text(p->t->arena, text);
+	if (!f)
+		return fail(p, begin, E_LAYOUT, arena_printf(p->t->arena, "\"%s\" is no layout", text));
+	attr_set_layout(p->t, op, f);
+	return true;
+}
+
 static bool attr(Parser *p, Op *op)
 {
 	peek(p);
@@ -343,6 +352,8 @@ static bool attr(Parser *p, Op *op)
 	if (peek(p) != '"')
 		return number_attr(p, op, id);
 	const char *s = quoted(p);
+	if (s && attr_info(id)->kind == ATTR_FORM)
+		return layout_attr(p, op, begin, s);
 	if (s)
 		attr_set_text(p->t, op, id, s);
 	return s != NULL;

@@ -57,7 +57,7 @@ static void print_list(FILE *out, const Attr *a)
 	fputc(']', out);
 }
 
-static void print_attr(FILE *out, const Attr *a)
+static void print_attr(FILE *out, Arena *arena, const Attr *a)
 {
 	fprintf(out, "%s=", attr_info(a->id)->text);
 	switch (a->kind) {
@@ -65,16 +65,17 @@ static void print_attr(FILE *out, const Attr *a)
 	case ATTR_REAL: print_real(out, a->f); break;
 	case ATTR_TEXT: print_text(out, a->text); break;
 	case ATTR_LIST: print_list(out, a); break;
+	case ATTR_FORM: print_text(out, form_text(arena, a->form)); break;
 	}
 }
 
-static void print_attrs(FILE *out, const Attr *a)
+static void print_attrs(FILE *out, Arena *arena, const Attr *a)
 {
 	if (!a)
 		return;
 	fputs(" {", out);
 	for (; a; a = a->next) {
-		print_attr(out, a);
+		print_attr(out, arena, a);
 		if (a->next)
 			fputs(", ", out);
 	}
@@ -120,7 +121,7 @@ static void print_op(Printer *p, const Op *op)
 	fputs(op_info(op->code)->text, p->out);
 	for (int i = 0; i < op->nargs; i++)
 		fprintf(p->out, "%s%%%u", i ? ", " : " ", op->args[i]->id);
-	print_attrs(p->out, op->attrs);
+	print_attrs(p->out, p->t->arena, op->attrs);
 	if (op->result)
 		fprintf(p->out, " : %s", type_text(p->t->arena, op->result->type));
 	print_loc(p, op->loc);

@@ -351,6 +351,21 @@ void attr_set_list(Tir *t, Op *op, AttrId id, int n, const int64_t *v)
 	a->list = copy;
 }
 
+void attr_set_layout(Tir *t, Op *op, const Form *f)
+{
+	Attr *a = attr_slot(t, op, AT_LAYOUT);
+	a->kind = ATTR_FORM;
+	a->form = f;
+}
+
+const Form *attr_layout(const Op *op)
+{
+	const Attr *a = attr_get(op, AT_LAYOUT);
+	return a ? a->form : NULL;
+}
+
+const char *layout_name(const Tir *t, const Op *op) { return attr_layout(op) ? form_text(t->arena, attr_layout(op)) : "none"; }
+
 const Attr *attr_get(const Op *op, AttrId id)
 {
 	for (const Attr *a = op->attrs; a; a = a->next)

@@ -26,6 +26,7 @@
 #include <stdio.h>
 
 #include "compiler/machine/machine.h"
+#include "compiler/tir/form.h"
 #include "dsl/support/diag.h"
 
 typedef enum ResultKind { RES_NONE, RES_SCALAR, RES_OBJECT, RES_VIEW, RES_MAYBE } ResultKind;
@@ -100,7 +101,7 @@ typedef enum AttrId {
 	ATTR_IDS
 } AttrId;
 
-typedef enum AttrKind { ATTR_INT, ATTR_REAL, ATTR_TEXT, ATTR_LIST } AttrKind;
+typedef enum AttrKind { ATTR_INT, ATTR_REAL, ATTR_TEXT, ATTR_LIST, ATTR_FORM } AttrKind;
 typedef struct AttrInfo {
 	const char *text;
 	AttrKind kind;
@@ -122,6 +123,7 @@ typedef struct Attr {
 	const char *text;
 	int n;
 	int64_t *list;
+	const Form *form;
 } Attr;
 
 /* ---- values, ops, regions ---- */
@@ -203,7 +205,10 @@ void attr_set_int(Tir *t, Op *op, AttrId id, int64_t v);
 void attr_set_real(Tir *t, Op *op, AttrId id, double v);
 void attr_set_text(Tir *t, Op *op, AttrId id, const char *v);
 void attr_set_list(Tir *t, Op *op, AttrId id, int n, const int64_t *v);
+void attr_set_layout(Tir *t, Op *op, const Form *f);
 const Attr *attr_get(const Op *op, AttrId id); /* NULL when unset */
+const Form *attr_layout(const Op *op);         /* NULL when unset */
+const char *layout_name(const Tir *t, const Op *op); /* as it is written; "none" when unset */
 int64_t attr_int(const Op *op, AttrId id, int64_t otherwise);
 const char *attr_text(const Op *op, AttrId id, const char *otherwise);
 

@@ -54,7 +54,7 @@ static bool check_row(Verifier *v, const Op *op)
 
 static bool check_attr(Verifier *v, const Op *op, const Attr *a)
 {
-	static const char *const kinds[] = { "an integer", "a real", "a text", "a list" };
+	static const char *const kinds[] = { "an integer", "a real", "a text", "a list", "a layout" };
 	const AttrInfo *info = attr_info(a->id);
 	if (v->attrs[op->code][a->id] == USE_NEVER)
 		return verify_bad(v, op, "has no attribute {%s}", info->text);

@@ -452,6 +452,31 @@ static void test_op_table(void **state)
 	assert_int_equal(op_from_text("nothing"), OP_COUNT);
 }
 
+static void test_layouts(void **state)
+{
+	static const char *const texts[] = { "mma", "mma8", "linear", "swizzle128", "swizzle64", "swizzle32", "blocked(4)", "blocked(1,8)",
+		"rows(mma 64x128)", "cols(blocked(2,4) 32x64)" };
+	static const char *const none[] = { "", "mm", "mma9", "swizzle16", "swizzle128x", "blocked", "blocked()", "blocked(1,2", "blocked(1, 2)",
+		"rows(mma)", "rows(mma 64x64) ", "rows(linear 8x8)", "rows(blocked(4) 8x8)", "rows(rows(mma 8x8) 8x8)" };
+	Arena *a = arena_new();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+		const Form *f = form_from_text(a, texts[i]);
+		assert_non_null(f);
+		assert_string_equal(form_text(a, f), texts[i]);
+		for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++)
+			assert_int_equal(form_equal(f, form_from_text(a, texts[k])), i == k);
+	}
+	for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+		assert_null(form_from_text(a, none[i]));
+	arena_free(a);
+	Fixture f = parse("kernel {name=\"k\", threads=128} { %d = frag {layout=\"mmaa\"} : frag<f32, 64x64> }");
+	assert_null(f.tir);
+	assert_non_null(strstr(errors_of(&f), "\"mmaa\" is no layout"));
+	arena_free(f.arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -464,6 +489,7 @@ int main(void)
 		cmocka_unit_test(test_tile_ref),
 		cmocka_unit_test(test_op_table),
 		cmocka_unit_test(test_attribute_table),
+		cmocka_unit_test(test_layouts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
