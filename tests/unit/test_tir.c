@@ -473,7 +473,9 @@ static void test_layouts(void **state)
 	arena_free(a);
 	Fixture f = parse("kernel {name=\"k\", threads=128} { %d = frag {layout=\"mmaa\"} : frag<f32, 64x64> }");
 	assert_null(f.tir);
-	assert_non_null(strstr(errors_of(&f), "\"mmaa\" is no layout"));
+	char *errors = errors_of(&f);
+	assert_non_null(strstr(errors, "\"mmaa\" is no layout"));
+	free(errors);
 	arena_free(f.arena);
 }
 
