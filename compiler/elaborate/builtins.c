@@ -209,7 +209,7 @@ static bool eval_suffixes(Elab *E, Call *c)
 static bool allowed_here(Elab *E, const Call *c)
 {
 	const Builtin *b = c->b;
-	if (!E->region || (E->in_grid && !has_flag(b, 'P'))) {
+	if (!E->at.region || (E->at.in_grid && !has_flag(b, 'P'))) {
 		if (has_flag(b, 'P'))
 			return true; /* folds or is reported as not constant */
 		elab_error(E, c->e->loc, E_NOT_CONSTANT, "'%s' is for a kernel's body only", b->name);

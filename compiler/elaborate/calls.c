@@ -212,7 +212,7 @@ static bool call_allowed(Elab *E, const Expr *e, const Decl *fn)
 		diag_note(E->d, fn->loc, "declared here");
 		return false;
 	}
-	if (E->frame && E->frame->depth >= MAX_CALL_DEPTH) {
+	if (E->at.frame && E->at.frame->depth >= MAX_CALL_DEPTH) {
 		E->hopeless = true;
 		elab_error(E, e->loc, E_CALL, "calls are nested more than %d deep: functions are expanded and cannot recurse", MAX_CALL_DEPTH);
 		return false;
@@ -265,28 +265,21 @@ static bool returned_type(Elab *E, const Decl *fn, DType *t)
 
 static Ev expand(Elab *E, const Expr *e, const Decl *fn, const Ev *args)
 {
-	Frame frame = { .caller = E->frame, .fn = fn, .region = E->region, .mask = E->mask, .result = ev_void() };
-	frame.depth = E->frame ? E->frame->depth + 1 : 1;
-	Scope *saved = E->scope;
-	File *file = E->file;
-	StmtList *list = E->list;
-	Loop *loop = E->loop;
-	E->loop = NULL;
-	E->scope = E->globals;
-	E->file = file_of(E, fn->loc.source);
+	Frame frame = { .caller = E->at.frame, .fn = fn, .region = E->at.region, .mask = E->at.mask, .result = ev_void() };
+	frame.depth = E->at.frame ? E->at.frame->depth + 1 : 1;
+	Place before = E->at;
+	E->at.loop = NULL;
+	E->at.scope = E->globals;
+	E->at.file = file_of(E, fn->loc.source);
 	scope_push(E);
 	bool ok = bind_params(E, e, fn, args) && returned_type(E, fn, &frame.ret);
 	const Site *site = E->t->site;
-	E->frame = &frame;
+	E->at.frame = &frame;
 	E->t->site = new_site(E, e, fn);
 	if (ok)
 		exec_list(E, fn->body->body);
 	E->t->site = site;
-	E->frame = frame.caller;
-	E->scope = saved;
-	E->file = file;
-	E->list = list;
-	E->loop = loop;
+	place_leave(E, before);
 	if (!ok)
 		return ev_error();
 	if (frame.ret != DT_NONE && !frame.returned) {
@@ -300,11 +293,11 @@ Ev fn_call(Elab *E, const Expr *e, const Decl *fn)
 {
 	if (E->hopeless || !call_allowed(E, e, fn))
 		return ev_error();
-	if (!E->region) {
+	if (!E->at.region) {
 		elab_error(E, e->loc, E_NOT_CONSTANT, "functions are called in a kernel's body only");
 		return ev_error();
 	}
-	if (E->in_async) {
+	if (E->at.in_async) {
 		elab_error(E, e->loc, E_TYPE, "async takes products only");
 		return ev_error();
 	}
@@ -313,13 +306,13 @@ Ev fn_call(Elab *E, const Expr *e, const Decl *fn)
 
 void exec_return(Elab *E, const Stmt *s)
 {
-	Frame *f = E->frame;
+	Frame *f = E->at.frame;
 	if (!f) {
 		elab_error(E, s->loc, E_CALL, "'return' outside a function: a kernel runs to its end");
 		diag_help(E->d, "put what comes after it under the opposite condition: if (...) { ... }");
 		return;
 	}
-	if (f->region != E->region || f->mask != E->mask) {
+	if (f->region != E->at.region || f->mask != E->at.mask) {
 		elab_error(E, s->loc, E_CALL, "'return' is the last statement of a function, not under a run-time condition or in a loop");
 		diag_help(E->d, "choose the value with ?:");
 		f->returned = true;

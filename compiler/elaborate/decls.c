@@ -39,14 +39,14 @@ void declare_scalar(Elab *E, const Decl *d, Ev x, bool mutable_)
 		return;
 	}
 	x = ev_cast(E, d->loc, x, d->dtype);
-	bool value = E->parallel || (!mutable_ && x.kind != EV_VOID);
+	bool value = E->at.parallel || (!mutable_ && x.kind != EV_VOID);
 	if (!value) {
 		declare_variable(E, d, x);
 		return;
 	}
 	if (x.kind == EV_VALUE && !x.value->name)
 		x.value->name = d->name;
-	Sym *y = sym_define_ev(E, d->loc, d->name, x, mutable_ || x.kind == EV_VOID ? NULL : E->parallel ? NULL : "a constant");
+	Sym *y = sym_define_ev(E, d->loc, d->name, x, mutable_ || x.kind == EV_VOID ? NULL : E->at.parallel ? NULL : "a constant");
 	y->dtype = d->dtype;
 }
 
@@ -155,14 +155,6 @@ static bool declare_frag(Elab *E, const Decl *d)
 		attr_set_int(E->t, op, AT_WARP_SCOPE, 1);
 	sym_define_ev(E, d->loc, d->name, ev_tile(v), "a tile");
 	return true;
-}
-
-bool at_top(Elab *E, Loc loc, const char *what)
-{
-	if (E->region == E->kernel->regions[0] && !E->depth)
-		return true;
-	elab_error(E, loc, E_SPACE, "%s is declared at the top of a kernel's body", what);
-	return false;
 }
 
 /* The tile whose storage is shared, or NULL: then *failed tells whether one was named. */

@@ -110,7 +110,7 @@ typedef struct Frame { /* an expanded call */
 } Frame;
 
 /* A place in a region: after `op`, or at its start. */
-typedef struct Place { Region *region; Op *op; } Place;
+typedef struct Spot { Region *region; Op *op; } Spot;
 
 /* The loop at hand, as `break` and `continue` see it.  At run time a jump sets a flag, and what follows is under it. */
 typedef struct Loop {
@@ -118,7 +118,7 @@ typedef struct Loop {
 	unsigned jumps;      /* JUMP_... in its body */
 	int parallel;        /* as Elab's, and its mask */
 	Value *mask;
-	Place before, body;  /* where flags are declared: that of break, that of continue */
+	Spot before, body;  /* where flags are declared: that of break, that of continue */
 	Region *level;       /* a jump in this region is certain, unless one was taken before */
 	Value *left, *skip;  /* the flags; NULL: none so far */
 	Loc jump;            /* the last one */
@@ -158,7 +158,25 @@ typedef struct StmtList {
 
 enum { MAX_UNROLL = 4096, MAX_CALL_DEPTH = 64, MAX_TILE_RANK = 5, MAX_VALUES = 1 << 19, MAX_STATEMENTS = 1 << 21 };
 
+/* Where the code at hand stands.  It is entered and left as one value: nothing of it outlives what it is said of. */
+typedef struct Place {
+	Region *region;       /* where ops are appended; NULL: nothing is computed at run time */
+	int nconsts;          /* that are materialised and visible */
+	Scope *scope;
+	File *file;
+	Frame *frame;         /* the call; NULL: none */
+	StmtList *list;       /* the statement is in */
+	Loop *loop;           /* NULL: none */
+	int depth;            /* loops, run-time ifs, once around */
+	int parallel;         /* the number of the element loop; 0 outside */
+	Value *mask;          /* of its conditions; NULL: none */
+	const Chosen *chosen; /* the arms; NULL: none */
+	int64_t team_warps;
+	bool in_role, in_async, in_grid;
+} Place;
+
 struct Elab {
+	Place at;
 	Arena *a;
 	Diags *d;
 	Tir *t;
@@ -171,39 +189,48 @@ struct Elab {
 	unsigned nfiles, file_room;
 	unsigned imports;    /* of all files, with which what they see changes */
 	int import_depth;
-	File *file;          /* of the code at hand */
 
-	Scope *globals, *scope;
+	Scope *globals;
 	int ndims;
-	Frame *frame;
 	int statements;
 	bool hopeless; /* too deep or too big: what follows is not expanded */
 
 	/* the kernel at hand */
 	Op *kernel;
-	Region *region; /* where ops are appended */
 	DimSlot *dims;
-	StmtList *list;   /* the statement at hand is in */
-	int depth;        /* loops, run-time ifs, once around */
-	bool in_role, in_async, in_grid;
-	Loop *loop;       /* NULL: none */
-	int64_t team_warps;
 	Value *trace_tensor;
 
-	/* the parallel loop at hand */
-	int parallel;       /* its number; 0 outside */
+	/* element loops */
 	int parallels;
-	Value *mask;
-	const Chosen *chosen; /* the arms at hand; NULL: none */
 	bool par_warp, par_team; /* it touches fragments of a warp, of the team */
 
 	ConstSlot *consts; /* materialised and visible */
-	int nconsts, consts_cap;
+	int consts_cap;
 };
 
-/* ---- scope.c: symbols and messages ---- */
+/* ---- place.c: where code stands, and ops there ---- */
+
+Place place_enter(Elab *E, Region *r); /* r: may be the region at hand */
+void place_leave(Elab *E, Place before); /* constants of the region that both are in stay visible */
+Op *emit_op(Elab *E, Opcode code, Loc loc, Type type, int nargs, Value *const *args);
+Value *emit(Elab *E, Opcode code, Loc loc, DType result, int nargs, Value *const *args);
+bool require_team_level(Elab *E, Loc loc, const char *what);
+bool at_top(Elab *E, Loc loc, const char *what); /* else reports */
+
+/* ---- report.c: messages ---- */
 
 __attribute__((format(printf, 4, 5))) void elab_error(Elab *E, Loc loc, DiagCode code, const char *fmt, ...);
+void report_absent(Elab *E, Loc loc, const Sym *y);
+const char *ev_text(Elab *E, Ev ev); /* "bf16 shared tile 64x128" */
+const char *view_shape_text(Elab *E, const View *v);
+
+/* ---- view.c ---- */
+
+int view_axes(const View *v, int axes[TIR_MAX_RANK]); /* object dimensions in the order seen */
+int64_t view_extent(const View *v, int seen_axis);
+
+/* ---- scope.c: symbols ---- */
+
 Scope *scope_push(Elab *E);
 void scope_pop(Elab *E, Scope *saved);
 Sym *sym_find(const Elab *E, const char *name);
@@ -215,10 +242,7 @@ Sym *sym_define_ev(Elab *E, Loc loc, const char *name, Ev ev, const char *fixed)
 void define_type(Elab *E, Loc loc, const char *name, DType t);
 /* d with its type looked up where it is a name; NULL: reported. */
 const Decl *with_type(Elab *E, const Decl *d);
-void report_absent(Elab *E, Loc loc, const Sym *y);
 void report_unknown(Elab *E, Loc loc, const char *name, bool call);
-const char *ev_text(Elab *E, Ev ev); /* "bf16 shared tile 64x128" */
-const char *view_shape_text(Elab *E, const View *v);
 
 /* ---- imports.c, elaborate.c: files ---- */
 
@@ -243,11 +267,6 @@ Ev fold_cast(Ev a, DType t);
 
 /* ---- scalar.c: scalar operations, folded where they can be ---- */
 
-typedef struct RegionSave { Region *region; int nconsts; } RegionSave;
-RegionSave region_enter(Elab *E, Region *r);
-void region_leave(Elab *E, RegionSave s);
-Op *emit_op(Elab *E, Opcode code, Loc loc, Type type, int nargs, Value *const *args);
-Value *emit(Elab *E, Opcode code, Loc loc, DType result, int nargs, Value *const *args);
 Ev ev_of(Value *v);
 bool ev_is_scalar(Ev e);
 Value *ev_value(Elab *E, Loc loc, Ev e);
@@ -283,8 +302,6 @@ bool expr_is_invariant(const Elab *E, const Expr *e, const Stmt *body, const cha
 
 /* ---- tiles.c: views and elements ---- */
 
-int view_axes(const View *v, int axes[TIR_MAX_RANK]); /* object dimensions in the order seen */
-int64_t view_extent(const View *v, int seen_axis);
 Ev view_subscript(Elab *E, Ev base, const Expr *e);
 Ev view_member(Elab *E, Ev base, const Expr *e);
 Value *view_value(Elab *E, Loc loc, const View *v); /* object or OP_VIEW */
@@ -327,7 +344,7 @@ void exec_return(Elab *E, const Stmt *s);
 
 void loop_enter(Elab *E, Loop *l, const Stmt *body);
 void loop_leave(Elab *E);
-void loop_body_begins(Elab *E); /* E->region is where */
+void loop_body_begins(Elab *E); /* E->at.region is where */
 Value *loop_left_flag(Elab *E); /* declared at the first call */
 /* Runs `part` in a region for when the flag is not set. */
 typedef void LoopPart(Elab *E, const Stmt *part);
@@ -347,10 +364,8 @@ void exec_loop(Elab *E, const Stmt *s); /* loops.c */
 void exec_while(Elab *E, const Stmt *s);
 void exec_parallel(Elab *E, const Stmt *s);
 void parallel_if(Elab *E, const Stmt *s, Ev c);
-bool require_team_level(Elab *E, Loc loc, const char *what);
 void declare(Elab *E, const Decl *d);
 bool declared_here(Elab *E, const Decl *d); /* false: defined as absent, or in error */
-bool at_top(Elab *E, Loc loc, const char *what); /* else reports */
 void declare_const(Elab *E, const Decl *d);
 void declare_scalar(Elab *E, const Decl *d, Ev init, bool mutable_);
 void static_assertion(Elab *E, Loc loc, const Expr *cond, const char *text);

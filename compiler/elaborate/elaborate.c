@@ -151,11 +151,11 @@ static void file_decl(Elab *E, const Decl *d)
 
 void file_decls(Elab *E, const Ast *ast, File *file)
 {
-	File *importer = E->file;
-	E->file = file;
+	File *importer = E->at.file;
+	E->at.file = file;
 	for (const Decl *d = ast->decls; d; d = d->next)
 		file_decl(E, d);
-	E->file = importer;
+	E->at.file = importer;
 }
 
 Tir *elaborate(Arena *a, Diags *d, const Ast *main, const char *main_path, const ElabOptions *o)
@@ -164,7 +164,7 @@ Tir *elaborate(Arena *a, Diags *d, const Ast *main, const char *main_path, const
 	Elab E = { .a = a, .d = d, .o = o, .t = tir_new(a, d, o->machine) };
 	read_defines(&E);
 	scope_push(&E);
-	E.globals = E.scope;
+	E.globals = E.at.scope;
 	file_decls(&E, main, main_file(&E, main_path, main->decls ? main->decls->loc.source : 1));
 	report_unused_defines(&E);
 	/* Kernels last: their bodies see every declaration, wherever it stands. */

@@ -13,13 +13,13 @@ static Ev literal(DType t, int64_t i, double f)
 
 static Ev scalar_of_sym(Elab *E, const Expr *e, const Sym *y)
 {
-	if (y->kind == SYM_VAR && E->parallel && y->combined_in == E->parallel) {
+	if (y->kind == SYM_VAR && E->at.parallel && y->combined_in == E->at.parallel) {
 		elab_error(E, e->loc, E_SPACE, "'%s' combines the elements of this loop and cannot be read in it", e->name);
 		return ev_error();
 	}
 	if (y->kind == SYM_VAR) {
-		if (E->parallel)
-			((Sym *)y)->read_in = E->parallel;
+		if (E->at.parallel)
+			((Sym *)y)->read_in = E->at.parallel;
 		Ev r = ev_of(emit(E, OP_GET, e->loc, y->dtype, 1, &y->var));
 		return r;
 	}
@@ -36,7 +36,7 @@ static Ev eval_name(Elab *E, const Expr *e)
 	if (!y && (!strcmp(e->name, "inf") || !strcmp(e->name, "nan")))
 		return literal(DT_F32, 0, e->name[0] == 'i' ? INFINITY : NAN);
 	if (!y && !strcmp(e->name, "sm_count")) {
-		if (E->in_grid)
+		if (E->at.in_grid)
 			return ev_of(emit(E, OP_SM_COUNT, e->loc, DT_I32, 0, NULL));
 		elab_error(E, e->loc, E_NOT_CONSTANT, "'sm_count' is known in grid (...) only");
 		return ev_error();
@@ -72,7 +72,7 @@ static Ev eval_launch_member(Elab *E, const Expr *e)
 		elab_error(E, e->loc, E_UNKNOWN_NAME, "'%s' has members x, y and z, not '%s'", e->a->name, e->name);
 		return ev_error();
 	}
-	if (!E->region || E->in_grid) {
+	if (!E->at.region || E->at.in_grid) {
 		elab_error(E, e->loc, E_NOT_CONSTANT, "'%s' is known in a kernel's body only", e->a->name);
 		return ev_error();
 	}
@@ -101,10 +101,10 @@ static Ev eval_arm(Elab *E, Arm arm)
 
 Ev eval_chosen(Elab *E, const Expr *e, Ev c, bool when)
 {
-	Chosen here = { E->chosen, c, when };
-	E->chosen = &here;
+	Chosen here = { E->at.chosen, c, when };
+	E->at.chosen = &here;
 	Ev r = eval(E, e);
-	E->chosen = here.outer;
+	E->at.chosen = here.outer;
 	return r;
 }
 
@@ -115,39 +115,39 @@ static Ev masked_arm(Elab *E, Arm arm, Ev c, bool when)
 		return arm.given;
 	if (expr_is_pure(E, arm.e))
 		return eval_chosen(E, arm.e, c, when);
-	Value *saved = E->mask;
-	E->mask = mask_and(E, arm.e->loc, saved, when ? c : ev_unary(E, arm.e->loc, UN_NOT, c));
+	Place before = E->at;
+	E->at.mask = mask_and(E, arm.e->loc, before.mask, when ? c : ev_unary(E, arm.e->loc, UN_NOT, c));
 	Ev r = eval(E, arm.e);
-	E->mask = saved;
+	place_leave(E, before);
 	return r;
 }
 
 static void set_in(Elab *E, Region *r, Loc loc, Value *var, Ev x)
 {
-	RegionSave s = region_enter(E, r);
+	Place s = place_enter(E, r);
 	Value *args[2] = { var, ev_value(E, loc, ev_cast(E, loc, x, var->type.dtype)) };
 	emit_op(E, OP_SET, loc, type_none(), 2, args);
-	region_leave(E, s);
+	place_leave(E, s);
 }
 
 static Ev arm_in(Elab *E, Region *r, Arm arm)
 {
-	RegionSave s = region_enter(E, r);
+	Place s = place_enter(E, r);
 	Ev x = eval_arm(E, arm);
-	region_leave(E, s);
+	place_leave(E, s);
 	return x;
 }
 
 /* The type that both arms take, without converting them here. */
 static DType arms_type(Elab *E, Loc loc, Ev a, Ev b)
 {
-	RegionSave s = region_enter(E, NULL);
+	Place s = place_enter(E, NULL);
 	if (a.kind == EV_VALUE)
 		a = (Ev){ .kind = EV_CONST, .dtype = a.dtype };
 	if (b.kind == EV_VALUE)
 		b = (Ev){ .kind = EV_CONST, .dtype = b.dtype };
 	DType t = ev_unify(E, loc, "a choice", &a, &b);
-	region_leave(E, s);
+	place_leave(E, s);
 	return t;
 }
 
@@ -170,7 +170,7 @@ static Ev branch_choice(Elab *E, Loc loc, Ev c, Arm a, Arm b)
 static Ev choose(Elab *E, Loc loc, Ev c, Arm a, Arm b)
 {
 	bool pure = (!a.e || expr_is_pure(E, a.e)) && (!b.e || expr_is_pure(E, b.e));
-	if (!pure && !E->parallel)
+	if (!pure && !E->at.parallel)
 		return branch_choice(E, loc, c, a, b);
 	Ev x = masked_arm(E, a, c, true), y = masked_arm(E, b, c, false);
 	return ev_select(E, loc, c, x, y);

@@ -121,8 +121,8 @@ bool file_sees(const Elab *E, File *f, uint32_t source)
 static void add_import(Elab *E, File *f)
 {
 	Import *i = ARENA_NEW(E->a, Import);
-	*i = (Import){ E->file->imports, f };
-	E->file->imports = i;
+	*i = (Import){ E->at.file->imports, f };
+	E->at.file->imports = i;
 	E->imports++;
 }
 
@@ -159,7 +159,7 @@ static bool try_import(Elab *E, const Decl *d, const char *path, const char **wh
 
 void import_file(Elab *E, const Decl *d)
 {
-	const char *importer = E->file->path, *why = NULL;
+	const char *importer = E->at.file->path, *why = NULL;
 	const char *slash = strrchr(importer, '/');
 	bool whole = d->name[0] == '/';
 	bool found = try_import(E, d, whole ? d->name : join_path(E, importer, slash ? (size_t)(slash - importer) : 0, d->name), &why);

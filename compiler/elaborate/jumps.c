@@ -4,12 +4,12 @@
 
 /* ---- flags ---- */
 
-static Place place_here(const Elab *E)
+static Spot place_here(const Elab *E)
 {
-	return (Place){ E->region, E->region->last };
+	return (Spot){ E->at.region, E->at.region->last };
 }
 
-static void insert_at(Place *at, Op *op)
+static void insert_at(Spot *at, Op *op)
 {
 	if (at->op)
 		tir_insert_after(at->op, op);
@@ -21,7 +21,7 @@ static void insert_at(Place *at, Op *op)
 }
 
 /* A variable that is false there. */
-static Value *new_flag(Elab *E, Loc loc, Place at, const char *name)
+static Value *new_flag(Elab *E, Loc loc, Spot at, const char *name)
 {
 	Op *var = tir_op(E->t, OP_VAR, loc, (Type){ .kind = TY_VAR, .dtype = DT_BOOL }, 0, NULL);
 	Op *no = tir_op(E->t, OP_CONST, loc, type_scalar(DT_BOOL), 0, NULL);
@@ -42,7 +42,7 @@ static void raise_flag(Elab *E, Loc loc, Value *flag)
 
 Value *loop_left_flag(Elab *E)
 {
-	Loop *l = E->loop;
+	Loop *l = E->at.loop;
 	if (!l->left)
 		l->left = new_flag(E, l->jump, l->before, "break");
 	return l->left;
@@ -51,7 +51,7 @@ Value *loop_left_flag(Elab *E)
 /* Raised by every jump of an iteration: that of break does where there are no others. */
 static Value *iteration_flag(Elab *E)
 {
-	Loop *l = E->loop;
+	Loop *l = E->at.loop;
 	if (!(l->jumps & JUMP_CONTINUE))
 		return loop_left_flag(E);
 	if (!l->skip)
@@ -63,36 +63,36 @@ static Value *iteration_flag(Elab *E)
 
 void loop_enter(Elab *E, Loop *l, const Stmt *body)
 {
-	*l = (Loop){ .outer = E->loop, .jumps = jumps_of(body), .parallel = E->parallel, .mask = E->mask, .jump = body->loc };
+	*l = (Loop){ .outer = E->at.loop, .jumps = jumps_of(body), .parallel = E->at.parallel, .mask = E->at.mask, .jump = body->loc };
 	l->before = place_here(E);
-	E->loop = l;
+	E->at.loop = l;
 }
 
 void loop_leave(Elab *E)
 {
-	E->loop = E->loop->outer;
+	E->at.loop = E->at.loop->outer;
 }
 
 void loop_body_begins(Elab *E)
 {
-	Loop *l = E->loop;
+	Loop *l = E->at.loop;
 	l->body = place_here(E);
-	l->level = E->region;
+	l->level = E->at.region;
 	l->skip = NULL;
 	l->jumped = l->maybe_jumped = l->maybe_continued = false;
 }
 
 bool jump_arm_enter(Elab *E)
 {
-	bool maybe = E->loop && E->loop->maybe_jumped;
-	if (E->loop)
-		E->loop->maybe_jumped = false;
+	bool maybe = E->at.loop && E->at.loop->maybe_jumped;
+	if (E->at.loop)
+		E->at.loop->maybe_jumped = false;
 	return maybe;
 }
 
 void jump_arm_leave(Elab *E, bool maybe)
 {
-	Loop *l = E->loop;
+	Loop *l = E->at.loop;
 	if (!l)
 		return;
 	l->maybe_jumped |= l->jumped || maybe;
@@ -101,29 +101,28 @@ void jump_arm_leave(Elab *E, bool maybe)
 
 void unless_jumped(Elab *E, Loc loc, Value *flag, LoopPart *run, const Stmt *part)
 {
-	Loop *l = E->loop;
+	Loop *l = E->at.loop;
 	Value *jumped = emit(E, OP_GET, loc, DT_BOOL, 1, &flag);
 	Value *on = emit(E, OP_NOT, loc, DT_BOOL, 1, &jumped);
 	Op *op = emit_op(E, OP_IF, loc, type_none(), 1, &on);
 	Region *r = tir_region(E->t, op, 0), *level = l->level;
 	tir_region(E->t, op, 1);
-	RegionSave saved = region_enter(E, r);
+	Place saved = place_enter(E, r);
 	if (level == saved.region)
 		l->level = r;
 	l->maybe_jumped = false;
-	E->depth++;
+	E->at.depth++;
 	run(E, part);
-	E->depth--;
 	l->level = level;
-	region_leave(E, saved);
+	place_leave(E, saved);
 	l->maybe_jumped = true;
 	l->jumped = false;
 }
 
 bool jump_ends_list(Elab *E, const Stmt *rest)
 {
-	Loop *l = E->loop;
-	if (!l || l->jumped || !l->maybe_jumped || l->parallel != E->parallel)
+	Loop *l = E->at.loop;
+	if (!l || l->jumped || !l->maybe_jumped || l->parallel != E->at.parallel)
 		return l && l->jumped;
 	if (rest)
 		unless_jumped(E, l->jump, iteration_flag(E), exec_list, rest);
@@ -134,13 +133,13 @@ bool jump_ends_list(Elab *E, const Stmt *rest)
 
 static bool jump_allowed(Elab *E, const Stmt *s)
 {
-	const Loop *l = E->loop;
+	const Loop *l = E->at.loop;
 	const char *word = s->kind == ST_BREAK ? "break" : "continue";
 	if (!l)
-		elab_error(E, s->loc, E_SYNTAX, "'%s' stands in no loop%s", word, E->frame ? " of its function" : "");
-	else if (l->parallel != E->parallel)
+		elab_error(E, s->loc, E_SYNTAX, "'%s' stands in no loop%s", word, E->at.frame ? " of its function" : "");
+	else if (l->parallel != E->at.parallel)
 		elab_error(E, s->loc, E_UNSUPPORTED, "'%s' in an element loop: its elements are independent", word);
-	else if (l->mask != E->mask)
+	else if (l->mask != E->at.mask)
 		elab_error(E, s->loc, E_UNSUPPORTED, "'%s' under a run-time condition in an element loop", word);
 	else
 		return true;
@@ -151,16 +150,16 @@ static bool jump_allowed(Elab *E, const Stmt *s)
 
 void exec_jump(Elab *E, const Stmt *s)
 {
-	Loop *l = E->loop;
+	Loop *l = E->at.loop;
 	if (!jump_allowed(E, s))
 		return;
-	bool certain = E->region == l->level, out = s->kind == ST_BREAK;
+	bool certain = E->at.region == l->level, out = s->kind == ST_BREAK;
 	l->jump = s->loc;
 	l->jumped = true;
 	l->maybe_continued |= !out;
 	if (certain && out && !l->maybe_continued)
 		l->ended = true;
-	if (E->region != l->body.region) {
+	if (E->at.region != l->body.region) {
 		raise_flag(E, s->loc, iteration_flag(E));
 		if (out && (l->jumps & JUMP_CONTINUE))
 			raise_flag(E, s->loc, loop_left_flag(E));

@@ -169,7 +169,7 @@ static void kernel_grid(Elab *E, const Decl *d)
 {
 	Value *args[3];
 	int n = 0;
-	E->in_grid = true;
+	E->at.in_grid = true;
 	for (const Expr *e = d->grid; e; e = e->next) {
 		Ev x = eval_i32(E, e, "an extent of the grid");
 		if (n == 3) {
@@ -180,7 +180,7 @@ static void kernel_grid(Elab *E, const Decl *d)
 			break;
 		args[n++] = ev_value(E, e->loc, x);
 	}
-	E->in_grid = false;
+	E->at.in_grid = false;
 	if (n)
 		emit_op(E, OP_GRID, d->grid->loc, type_none(), n, args);
 }
@@ -198,13 +198,13 @@ static Ev blocks_of_grid(Elab *E, const Op *grid)
 /* optional out i64 trace[blocks][warps][points][2] */
 static void trace_param(Elab *E, const Decl *d)
 {
-	const Op *grid = E->region->last;
+	const Op *grid = E->at.region->last;
 	if (!E->trace || !grid || grid->code != OP_GRID)
 		return;
 	for (const Decl *p = d->params; p; p = p->next)
 		if (!strcmp(p->name, "trace"))
 			elab_error(E, p->loc, E_REDEFINED, "'trace' is the parameter that -D TRACE adds to each kernel");
-	const Ev extents[] = { blocks_of_grid(E, grid), ev_int(DT_I32, E->team_warps), ev_int(DT_I32, E->trace), ev_int(DT_I32, 2) };
+	const Ev extents[] = { blocks_of_grid(E, grid), ev_int(DT_I32, E->at.team_warps), ev_int(DT_I32, E->trace), ev_int(DT_I32, 2) };
 	enum { RANK = sizeof extents / sizeof extents[0] };
 	Value *args[2 * RANK];
 	int64_t stride = 1;
@@ -248,10 +248,10 @@ static void start_kernel(Elab *E, const Decl *d)
 	refuse_name(E, d);
 	E->kernel = tir_op(E->t, OP_KERNEL, d->loc, type_none(), 0, NULL);
 	tir_add_kernel(E->t, E->kernel);
-	E->region = tir_region(E->t, E->kernel, 0);
+	E->at.region = tir_region(E->t, E->kernel, 0);
 	E->dims = NULL;
-	E->nconsts = 0;
-	E->depth = 0;
+	E->at.nconsts = 0;
+	E->at.depth = 0;
 	attr_set_text(E->t, E->kernel, AT_NAME, d->name);
 }
 
@@ -260,15 +260,16 @@ static void launch_attrs(Elab *E, const Decl *d)
 	int64_t threads = launch_attr(E, d->threads, AT_THREADS, E->t->machine->threads, E_THREADS);
 	if (d->threads && threads % 32 && threads != 1)
 		elab_error(E, d->threads->loc, E_THREADS, "threads (%lld) is not a multiple of 32", (long long)threads);
-	E->team_warps = (threads + 31) / 32;
+	E->at.team_warps = (threads + 31) / 32;
 	launch_attr(E, d->occupancy, AT_OCCUPANCY, E->t->machine->occupancy, E_THREADS);
 	launch_attr(E, d->cluster, AT_CLUSTER, E->t->machine->cluster, E_THREADS);
 }
 
 void elaborate_kernel(Elab *E, const Decl *d)
 {
-	Scope *scope = scope_push(E);
-	E->file = file_of(E, d->loc.source);
+	Place before = E->at;
+	scope_push(E);
+	E->at.file = file_of(E, d->loc.source);
 	start_kernel(E, d);
 	kernel_params(E, d);
 	launch_attrs(E, d);
@@ -276,10 +277,8 @@ void elaborate_kernel(Elab *E, const Decl *d)
 	trace_param(E, d);
 	scope_push(E);
 	exec_list(E, d->body->body);
-	scope_pop(E, scope);
 	E->kernel = NULL;
-	E->region = NULL;
-	E->file = NULL;
+	place_leave(E, before);
 }
 
 /* ---- roles ---- */
@@ -288,7 +287,7 @@ static bool role_allowed(Elab *E, const Stmt *s)
 {
 	if (!require_team_level(E, s->loc, "role"))
 		return false;
-	const char *where = E->in_role ? "in a role" : E->depth ? "in a loop or under a run-time condition" : NULL;
+	const char *where = E->at.in_role ? "in a role" : E->at.depth ? "in a loop or under a run-time condition" : NULL;
 	if (where)
 		elab_error(E, s->loc, E_ROLE, "role '%s' stands %s", s->role->name, where);
 	return !where;
@@ -313,9 +312,9 @@ static bool role_warps(Elab *E, const Stmt *s, RoleWarps *w)
 	w->first *= unit;
 	w->warps = (last + 1) * unit - w->first;
 	int64_t end = w->first + w->warps * w->instances;
-	if (sane && end <= E->team_warps)
+	if (sane && end <= E->at.team_warps)
 		return true;
-	elab_error(E, s->loc, E_ROLE, "role '%s' does not fit the %lld warps of the kernel", r->name, (long long)E->team_warps);
+	elab_error(E, s->loc, E_ROLE, "role '%s' does not fit the %lld warps of the kernel", r->name, (long long)E->at.team_warps);
 	return false;
 }
 
@@ -323,7 +322,7 @@ void exec_role(Elab *E, const Stmt *s)
 {
 	const Role *r = s->role;
 	RoleWarps w;
-	int64_t regs = 0, outer = E->team_warps;
+	int64_t regs = 0;
 	if (!role_allowed(E, s) || !role_warps(E, s, &w))
 		return;
 	if (r->setmaxnreg && !eval_const_int(E, r->setmaxnreg, "setmaxnreg(...)", &regs))
@@ -337,15 +336,12 @@ void exec_role(Elab *E, const Stmt *s)
 		attr_set_int(E->t, op, AT_SETMAXNREG, regs);
 	Region *body = tir_region(E->t, op, 0);
 	Value *instance = tir_region_arg(E->t, body, type_scalar(DT_I32), r->instances ? r->instances->name : NULL);
-	RegionSave saved = region_enter(E, body);
-	Scope *scope = scope_push(E);
+	Place saved = place_enter(E, body);
+	scope_push(E);
 	if (r->instances)
 		sym_define_ev(E, r->instances->loc, r->instances->name, ev_of(instance), "the instance of a role");
-	E->in_role = true;
-	E->team_warps = w.warps;
+	E->at.in_role = true;
+	E->at.team_warps = w.warps;
 	exec(E, s->body);
-	E->team_warps = outer;
-	E->in_role = false;
-	scope_pop(E, scope);
-	region_leave(E, saved);
+	place_leave(E, saved);
 }

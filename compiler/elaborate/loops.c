@@ -11,7 +11,7 @@ static void no_runtime_loop(Elab *E, Loc loc)
 
 static void exec_step(Elab *E, const Stmt *step)
 {
-	const Loop *l = E->loop;
+	const Loop *l = E->at.loop;
 	if (step && l->left)
 		unless_jumped(E, l->jump, l->left, exec, step);
 	else if (step)
@@ -20,26 +20,25 @@ static void exec_step(Elab *E, const Stmt *step)
 
 static void exec_body(Elab *E, Region *r, const Stmt *body, const Stmt *step)
 {
-	RegionSave saved = region_enter(E, r);
+	Place saved = place_enter(E, r);
 	Scope *scope = scope_push(E);
 	loop_body_begins(E);
-	E->depth++;
+	E->at.depth++;
 	exec(E, body);
 	scope_pop(E, scope);
 	exec_step(E, step);
-	E->depth--;
-	region_leave(E, saved);
+	place_leave(E, saved);
 }
 
 static Ev stays(Elab *E, Loc loc)
 {
-	Value *left = E->loop->left;
+	Value *left = E->at.loop->left;
 	return left ? ev_unary(E, loc, UN_NOT, ev_of(emit(E, OP_GET, loc, DT_BOOL, 1, &left))) : ev_bool(true);
 }
 
 static void yield_condition(Elab *E, Region *r, const Expr *cond, Loc loc)
 {
-	RegionSave saved = region_enter(E, r);
+	Place saved = place_enter(E, r);
 	Ev c = stays(E, loc);
 	if (cond)
 		c = eval_and(E, cond->loc, c, cond);
@@ -47,7 +46,7 @@ static void yield_condition(Elab *E, Region *r, const Expr *cond, Loc loc)
 		c = ev_bool(false);
 	Value *v = ev_value(E, loc, c);
 	emit_op(E, OP_YIELD, loc, type_none(), 1, &v);
-	region_leave(E, saved);
+	place_leave(E, saved);
 }
 
 static void while_loop(Elab *E, Loc loc, const Expr *cond, const Stmt *body, const Stmt *step)
@@ -65,7 +64,7 @@ static void while_loop(Elab *E, Loc loc, const Expr *cond, const Stmt *body, con
 
 void exec_while(Elab *E, const Stmt *s)
 {
-	if (E->parallel)
+	if (E->at.parallel)
 		no_runtime_loop(E, s->loc);
 	else
 		while_loop(E, s->loc, s->cond, s->body, NULL);
@@ -185,13 +184,13 @@ static bool unroll_once(Elab *E, const Stmt *s, Sym *i)
 	if (c.kind == EV_ERROR || !c.i)
 		return false;
 	Scope *scope = scope_push(E);
-	if (E->loop->left)
-		unless_jumped(E, E->loop->jump, E->loop->left, exec_copy, s->body);
+	if (E->at.loop->left)
+		unless_jumped(E, E->at.loop->jump, E->at.loop->left, exec_copy, s->body);
 	else
 		exec_copy(E, s->body);
 	scope_pop(E, scope);
 	/* The same errors again in every copy would help nobody. */
-	return diags_error_count(E->d) == errors && !E->hopeless && !E->loop->ended && unroll_step(E, s, i);
+	return diags_error_count(E->d) == errors && !E->hopeless && !E->at.loop->ended && unroll_step(E, s, i);
 }
 
 static void unroll(Elab *E, const Stmt *s)
@@ -204,20 +203,19 @@ static void unroll(Elab *E, const Stmt *s)
 	Ev start = eval_const(E, d->init, "the start of an unrolled loop");
 	if (start.kind == EV_ERROR)
 		return;
-	Scope *scope = scope_push(E);
+	Place before = E->at;
+	scope_push(E);
 	Sym *i = sym_define_ev(E, d->loc, d->name, fold_cast(start, d->dtype), "the constant index of an unrolled loop");
 	Loop loop;
 	int n = 0;
 	loop_enter(E, &loop, s->body);
-	E->depth++;
+	E->at.depth++;
 	while (unroll_once(E, s, i))
 		if (++n > MAX_UNROLL) {
 			elab_error(E, s->loc, E_LIMIT, "this loop unrolls into more than %d copies", MAX_UNROLL);
 			break;
 		}
-	E->depth--;
-	loop_leave(E);
-	scope_pop(E, scope);
+	place_leave(E, before);
 }
 
 void exec_loop(Elab *E, const Stmt *s)
@@ -226,7 +224,7 @@ void exec_loop(Elab *E, const Stmt *s)
 	bool failed = false;
 	if (s->unroll)
 		unroll(E, s);
-	else if (E->parallel)
+	else if (E->at.parallel)
 		no_runtime_loop(E, s->loc);
 	else if (!is_counted(E, s, &c) || !counted_loop(E, s, &c, &failed)) {
 		if (!failed)

@@ -47,7 +47,7 @@ static DType float_type(DType t)
 
 static bool body_only(Elab *E, const Call *c)
 {
-	if (E->region && !(E->in_grid && c->b->op != OP_MIN && c->b->op != OP_MAX))
+	if (E->at.region && !(E->at.in_grid && c->b->op != OP_MIN && c->b->op != OP_MAX))
 		return true;
 	elab_error(E, c->e->loc, E_NOT_CONSTANT, "'%s' is for a kernel's body only", c->b->name);
 	return false;

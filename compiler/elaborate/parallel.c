@@ -42,19 +42,16 @@ static int eval_extents(Elab *E, const Stmt *s, int64_t *extents)
 
 static void run_body(Elab *E, const Stmt *s, Region *r, const int64_t *extents)
 {
-	RegionSave saved = region_enter(E, r);
-	Scope *scope = scope_push(E);
+	Place saved = place_enter(E, r);
+	scope_push(E);
 	int k = 0;
-	E->parallel = ++E->parallels;
+	E->at.parallel = ++E->parallels;
 	E->par_warp = E->par_team = false;
 	for (const Bind *b = s->binds; b && k < REGION_MAX_ARGS; b = b->next, k++)
 		sym_define_ev(E, b->loc, b->name, index_of(E, r, b, extents[k]), "the index of an element loop");
-	E->depth++;
+	E->at.depth++;
 	exec(E, s->body);
-	E->depth--;
-	E->parallel = 0;
-	scope_pop(E, scope);
-	region_leave(E, saved);
+	place_leave(E, saved);
 }
 
 void exec_parallel(Elab *E, const Stmt *s)
@@ -69,7 +66,7 @@ void exec_parallel(Elab *E, const Stmt *s)
 	attr_set_list(E->t, op, AT_EXTENTS, n, extents);
 	if (!eval_option(E, s->batch, "batch(...)", op, AT_BATCH))
 		return;
-	tir_append(E->region, op);
+	tir_append(E->at.region, op);
 	run_body(E, s, tir_region(E->t, op, 0), extents);
 	if (E->par_warp && E->par_team)
 		elab_error(E, s->loc, E_SPACE, "this element loop touches fragments of the team and of single warps");
@@ -79,12 +76,11 @@ void exec_parallel(Elab *E, const Stmt *s)
 
 static void masked_exec(Elab *E, const Stmt *s, Ev c)
 {
-	Value *saved = E->mask;
-	E->mask = mask_and(E, s->loc, saved, c);
-	Scope *scope = scope_push(E);
+	Place before = E->at;
+	E->at.mask = mask_and(E, s->loc, before.mask, c);
+	scope_push(E);
 	exec(E, s);
-	scope_pop(E, scope);
-	E->mask = saved;
+	place_leave(E, before);
 }
 
 void parallel_if(Elab *E, const Stmt *s, Ev c)

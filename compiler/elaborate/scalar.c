@@ -4,32 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- regions and values ---- */
-
-RegionSave region_enter(Elab *E, Region *r)
-{
-	RegionSave s = { E->region, E->nconsts };
-	E->region = r;
-	return s;
-}
-
-void region_leave(Elab *E, RegionSave s)
-{
-	E->region = s.region;
-	E->nconsts = s.nconsts;
-}
-
-Op *emit_op(Elab *E, Opcode code, Loc loc, Type type, int nargs, Value *const *args)
-{
-	Op *op = tir_op(E->t, code, loc, type, nargs, args);
-	tir_append(E->region, op);
-	return op;
-}
-
-Value *emit(Elab *E, Opcode code, Loc loc, DType result, int nargs, Value *const *args)
-{
-	return emit_op(E, code, loc, type_scalar(result), nargs, args)->result;
-}
+/* ---- values ---- */
 
 Ev ev_of(Value *v)
 {
@@ -48,15 +23,15 @@ static bool same_bits(double a, double b)
 
 static void remember_const(Elab *E, Value *v, Ev e)
 {
-	if (E->nconsts == E->consts_cap) {
+	if (E->at.nconsts == E->consts_cap) {
 		int cap = E->consts_cap ? 2 * E->consts_cap : 64;
 		ConstSlot *bigger = ARENA_ARRAY(E->a, ConstSlot, cap);
-		if (E->nconsts)
-			memcpy(bigger, E->consts, sizeof *bigger * (size_t)E->nconsts);
+		if (E->at.nconsts)
+			memcpy(bigger, E->consts, sizeof *bigger * (size_t)E->at.nconsts);
 		E->consts = bigger;
 		E->consts_cap = cap;
 	}
-	E->consts[E->nconsts++] = (ConstSlot){ v, e.i, e.f };
+	E->consts[E->at.nconsts++] = (ConstSlot){ v, e.i, e.f };
 }
 
 enum { CONSTS_SEARCHED = 256 }; /* so that long unrolled code costs linear time */
@@ -67,8 +42,8 @@ Value *ev_value(Elab *E, Loc loc, Ev e)
 		return e.value;
 	if (e.literal)
 		e = fold_cast(e, e.dtype);
-	int oldest = E->nconsts > CONSTS_SEARCHED ? E->nconsts - CONSTS_SEARCHED : 0;
-	for (int k = E->nconsts; k-- > oldest;) {
+	int oldest = E->at.nconsts > CONSTS_SEARCHED ? E->at.nconsts - CONSTS_SEARCHED : 0;
+	for (int k = E->at.nconsts; k-- > oldest;) {
 		const ConstSlot *c = &E->consts[k];
 		if (c->value->type.dtype == e.dtype && c->i == e.i && same_bits(c->f, e.f))
 			return c->value;
@@ -107,7 +82,7 @@ static Ev cast_const(Elab *E, Loc loc, Ev e, DType t)
  * device, which reports quotients, shifts and conversions that are out of range. */
 static int add_whether_counts(Elab *E, Loc loc, Value **args, int n, Value *mask)
 {
-	for (const Chosen *k = E->chosen; k; k = k->outer)
+	for (const Chosen *k = E->at.chosen; k; k = k->outer)
 		mask = mask_and(E, loc, mask, k->when ? k->c : ev_unary(E, loc, UN_NOT, k->c));
 	if (mask)
 		args[n++] = mask;
@@ -125,7 +100,7 @@ Ev ev_cast(Elab *E, Loc loc, Ev e, DType t)
 	if (t == DT_BOOL)
 		return compare_zero(E, loc, e);
 	Value *args[2] = { e.value };
-	int n = dtype_is_float(e.dtype) && dtype_is_int(t) ? add_whether_counts(E, loc, args, 1, E->mask) : 1;
+	int n = dtype_is_float(e.dtype) && dtype_is_int(t) ? add_whether_counts(E, loc, args, 1, E->at.mask) : 1;
 	Ev r = ev_of(emit(E, OP_CAST, loc, t, n, args));
 	if (e.ranged && dtype_is_int(t)) {
 		r.ranged = true;
@@ -297,7 +272,7 @@ static void keep_range(int op, Ev a, Ev b, Ev *r)
 /* Division under a mask must not trap where the mask is off. */
 static Ev guard_divisor(Elab *E, Loc loc, Ev b)
 {
-	return E->mask && b.kind != EV_CONST ? ev_select(E, loc, ev_of(E->mask), b, ev_int(b.dtype, 1)) : b;
+	return E->at.mask && b.kind != EV_CONST ? ev_select(E, loc, ev_of(E->at.mask), b, ev_int(b.dtype, 1)) : b;
 }
 
 /* A divisor or the count of a shift. */
@@ -313,7 +288,7 @@ static Ev emit_binary(Elab *E, Loc loc, int op, DType t, Ev a, Ev b)
 	if (divides)
 		b = guard_divisor(E, loc, b);
 	Value *args[3] = { ev_value(E, loc, a), ev_value(E, loc, b) };
-	int n = (divides || shifts) && may_be_out_of_range(b, divides, t) ? add_whether_counts(E, loc, args, 2, shifts ? E->mask : NULL) : 2;
+	int n = (divides || shifts) && may_be_out_of_range(b, divides, t) ? add_whether_counts(E, loc, args, 2, shifts ? E->at.mask : NULL) : 2;
 	Op *o = emit_op(E, info->code, loc, type_scalar(info->pred ? DT_BOOL : t), n, args);
 	if (info->pred)
 		attr_set_text(E->t, o, AT_PRED, info->pred);
@@ -360,7 +335,7 @@ static Ev binary_of(Elab *E, Loc loc, int op, DType t, Ev a, Ev b)
 	}
 	if (identity(op, t, a, b, &r))
 		return r;
-	if (!E->region) {
+	if (!E->at.region) {
 		elab_error(E, loc, E_NOT_CONSTANT, "this is not known at compile time");
 		return ev_error();
 	}

@@ -5,28 +5,18 @@
 
 enum { MAX_CANDIDATES = 512 };
 
-void elab_error(Elab *E, Loc loc, DiagCode code, const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	const char *text = arena_vprintf(E->a, fmt, ap);
-	va_end(ap);
-	diag_error(E->d, loc, code, "%s", text);
-	site_notes(E->d, E->t->site);
-}
-
 Scope *scope_push(Elab *E)
 {
-	Scope *saved = E->scope;
+	Scope *saved = E->at.scope;
 	Scope *s = ARENA_NEW(E->a, Scope);
 	s->parent = saved;
-	E->scope = s;
+	E->at.scope = s;
 	return saved;
 }
 
 void scope_pop(Elab *E, Scope *saved)
 {
-	E->scope = saved;
+	E->at.scope = saved;
 }
 
 static Sym *find_in(const Scope *s, const char *name)
@@ -43,12 +33,12 @@ static Sym *find_in(const Scope *s, const char *name)
 
 static bool is_seen(const Elab *E, const Scope *s, const Sym *y)
 {
-	return s != E->globals || !E->file || file_sees(E, E->file, y->loc.source);
+	return s != E->globals || !E->at.file || file_sees(E, E->at.file, y->loc.source);
 }
 
 Sym *sym_find(const Elab *E, const char *name)
 {
-	for (const Scope *s = E->scope; s; s = s->parent) {
+	for (const Scope *s = E->at.scope; s; s = s->parent) {
 		Sym *y = find_in(s, name);
 		if (y && is_seen(E, s, y))
 			return y;
@@ -83,7 +73,7 @@ static void add_to_table(Elab *E, Scope *s, Sym *y)
 
 Sym *sym_define(Elab *E, Loc loc, const char *name, SymKind kind)
 {
-	const Sym *before = find_in(E->scope, name);
+	const Sym *before = find_in(E->at.scope, name);
 	if (before) {
 		elab_error(E, loc, E_REDEFINED, "'%s' is already defined", name);
 		diag_note(E->d, before->loc, "here");
@@ -92,18 +82,18 @@ Sym *sym_define(Elab *E, Loc loc, const char *name, SymKind kind)
 	y->name = name;
 	y->loc = loc;
 	y->kind = kind;
-	y->parallel = E->parallel;
-	y->mask = E->mask;
-	add_to_table(E, E->scope, y);
+	y->parallel = E->at.parallel;
+	y->mask = E->at.mask;
+	add_to_table(E, E->at.scope, y);
 	/* The newest of equal names would be hidden behind the older one. */
 	if (before) {
-		y->next = E->scope->syms;
-		E->scope->syms = y;
-	} else if (E->scope->last) {
-		E->scope->last->next = y;
-		E->scope->last = y;
+		y->next = E->at.scope->syms;
+		E->at.scope->syms = y;
+	} else if (E->at.scope->last) {
+		E->at.scope->last->next = y;
+		E->at.scope->last = y;
 	} else {
-		E->scope->syms = E->scope->last = y;
+		E->at.scope->syms = E->at.scope->last = y;
 	}
 	return y;
 }
@@ -128,7 +118,7 @@ static void report_no_type(Elab *E, const Decl *d)
 	unsigned n = 0;
 	for (DType t = DT_NONE + 1; dtype_bits(t); t++)
 		candidates[n++] = dtype_name(t);
-	for (const Scope *s = E->scope; s; s = s->parent)
+	for (const Scope *s = E->at.scope; s; s = s->parent)
 		for (const Sym *y = s->syms; y && n < MAX_CANDIDATES; y = y->next)
 			if (y->kind == SYM_TYPE)
 				candidates[n++] = y->name;
@@ -154,18 +144,11 @@ const Decl *with_type(Elab *E, const Decl *d)
 	return typed;
 }
 
-void report_absent(Elab *E, Loc loc, const Sym *y)
-{
-	elab_error(E, loc, E_UNKNOWN_NAME, "'%s' does not exist: the condition of its declaration is false", y->name);
-	diag_note(E->d, y->loc, "declared here");
-	diag_help(E->d, "use it under `if (...)` with the same condition, which leaves the other arm unchecked");
-}
-
 void report_unknown(Elab *E, Loc loc, const char *name, bool call)
 {
 	const char *candidates[MAX_CANDIDATES] = { NULL };
 	unsigned n = call ? builtin_names(candidates, MAX_CANDIDATES / 2) : 0;
-	for (const Scope *s = E->scope; s; s = s->parent)
+	for (const Scope *s = E->at.scope; s; s = s->parent)
 		for (const Sym *y = s->syms; y && n < MAX_CANDIDATES; y = y->next)
 			if ((y->kind == SYM_FN) == call && is_seen(E, s, y))
 				candidates[n++] = y->name;
@@ -180,38 +163,3 @@ void report_unknown(Elab *E, Loc loc, const char *name, bool call)
 		diag_note(E->d, unseen->loc, "'%s' is declared here, in a file that this one does not import", name);
 }
 
-const char *view_shape_text(Elab *E, const View *v)
-{
-	int axes[TIR_MAX_RANK];
-	int n = view_axes(v, axes);
-	const char *s = "";
-	for (int k = 0; k < n; k++) {
-		int64_t x = v->dim[axes[k]].seen;
-		const char *sep = k ? "x" : "";
-		s = x < 0 ? arena_printf(E->a, "%s%s?", s, sep) : arena_printf(E->a, "%s%s%lld", s, sep, (long long)x);
-	}
-	return s;
-}
-
-static const char *space_text(const View *v)
-{
-	switch (v->space) {
-	case TY_TENSOR: return "global tensor";
-	case TY_SHARED: return "shared tile";
-	default: return v->warp_frag || v->warp_view ? "warp fragment" : "fragment";
-	}
-}
-
-const char *ev_text(Elab *E, Ev ev)
-{
-	switch (ev.kind) {
-	case EV_CONST:
-	case EV_VALUE: return arena_printf(E->a, "%s", dtype_name(ev.dtype));
-	case EV_TILE:
-		return arena_printf(E->a, "%s %s %s", dtype_name(ev.view->dtype), space_text(ev.view), view_shape_text(E, ev.view));
-	case EV_MBARRIER: return arena_printf(E->a, "mbarrier '%s'", ev.bar->name);
-	case EV_BARRIER: return arena_printf(E->a, "named barrier '%s'", ev.bar->name);
-	case EV_TEXT: return "text";
-	default: return "no value";
-	}
-}

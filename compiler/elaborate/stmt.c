@@ -1,14 +1,6 @@
 /* stmt.c - statements: blocks, assignments, conditions; errors end a statement, not the run. */
 #include "compiler/elaborate/elab.h"
 
-bool require_team_level(Elab *E, Loc loc, const char *what)
-{
-	if (!E->parallel)
-		return true;
-	elab_error(E, loc, E_SPACE, "'%s' is for the whole team and cannot stand in an element loop", what);
-	return false;
-}
-
 /* ---- assignment ---- */
 
 static const int assign_ops[] = {
@@ -55,8 +47,8 @@ static void assign_ssa(Elab *E, const Stmt *s, Sym *y)
 		return;
 	}
 	x = ev_cast(E, s->loc, x, y->dtype);
-	if (E->mask && E->mask != y->mask && ev_is_scalar(y->ev))
-		x = ev_select(E, s->loc, ev_of(E->mask), x, y->ev);
+	if (E->at.mask && E->at.mask != y->mask && ev_is_scalar(y->ev))
+		x = ev_select(E, s->loc, ev_of(E->at.mask), x, y->ev);
 	y->ev = x;
 }
 
@@ -72,16 +64,16 @@ static void combine_elements(Elab *E, const Stmt *s, Sym *y)
 	Ev x = ev_condition(E, s->rhs->loc, eval(E, s->rhs));
 	if (x.kind == EV_ERROR)
 		return;
-	if (y->read_in == E->parallel) {
+	if (y->read_in == E->at.parallel) {
 		elab_error(E, s->loc, E_SPACE, "'%s' is read in this element loop, which combines its elements in it", y->name);
 		return;
 	}
-	y->combined_in = E->parallel;
+	y->combined_in = E->at.parallel;
 	Ev v = ev_of(ev_value(E, s->loc, x));
-	if (E->mask && all) /* nothing new where the mask is off */
-		v = ev_binary(E, s->loc, BIN_LOR, ev_unary(E, s->loc, UN_NOT, ev_of(E->mask)), v);
-	else if (E->mask)
-		v = ev_binary(E, s->loc, BIN_LAND, ev_of(E->mask), v);
+	if (E->at.mask && all) /* nothing new where the mask is off */
+		v = ev_binary(E, s->loc, BIN_LOR, ev_unary(E, s->loc, UN_NOT, ev_of(E->at.mask)), v);
+	else if (E->at.mask)
+		v = ev_binary(E, s->loc, BIN_LAND, ev_of(E->at.mask), v);
 	Value *args[2] = { y->var, v.value };
 	attr_set_text(E->t, emit_op(E, OP_SET, s->loc, type_none(), 2, args), AT_COMBINE, all ? "and" : "or");
 }
@@ -100,11 +92,11 @@ static void assign_name(Elab *E, const Stmt *s, Sym *y)
 		diag_note(E->d, y->loc, "declared here");
 		return;
 	}
-	if (E->parallel && y->kind == SYM_VAR && combines(s, y)) {
+	if (E->at.parallel && y->kind == SYM_VAR && combines(s, y)) {
 		combine_elements(E, s, y);
 		return;
 	}
-	if (E->parallel && !y->parallel) {
+	if (E->at.parallel && !y->parallel) {
 		elab_error(E, s->lhs->loc, E_SPACE, "'%s' is declared outside this element loop and cannot be assigned in it", y->name);
 		diag_note(E->d, y->loc, "declared here");
 		diag_help(E->d, "elements are independent: use a fragment and reduce_sum, an atomic, or |= and &= on a bool");
@@ -141,7 +133,7 @@ static void exec_assign(Elab *E, const Stmt *s)
 		product_assign(E, s);
 		return;
 	}
-	if (E->in_async) {
+	if (E->at.in_async) {
 		elab_error(E, s->loc, E_TYPE, "async takes products: X = A @ B; X += A @ B; X -= A @ B;");
 		return;
 	}
@@ -157,15 +149,13 @@ static void exec_assign(Elab *E, const Stmt *s)
 
 static void exec_arm(Elab *E, Region *r, const Stmt *s)
 {
-	RegionSave saved = region_enter(E, r);
-	Scope *scope = scope_push(E);
+	Place saved = place_enter(E, r);
+	scope_push(E);
 	bool maybe = jump_arm_enter(E);
-	E->depth++;
+	E->at.depth++;
 	exec(E, s);
-	E->depth--;
 	jump_arm_leave(E, maybe);
-	scope_pop(E, scope);
-	region_leave(E, saved);
+	place_leave(E, saved);
 }
 
 static void exec_if(Elab *E, const Stmt *s)
@@ -181,7 +171,7 @@ static void exec_if(Elab *E, const Stmt *s)
 		scope_pop(E, scope);
 		return;
 	}
-	if (E->parallel) {
+	if (E->at.parallel) {
 		parallel_if(E, s, c);
 		return;
 	}
@@ -226,7 +216,7 @@ void static_assertion(Elab *E, Loc loc, const Expr *cond, const char *text)
 
 static bool async_allows(Elab *E, const Stmt *s)
 {
-	if (!E->in_async || s->kind == ST_BLOCK || s->kind == ST_ASSIGN || (s->kind == ST_FOR && s->unroll))
+	if (!E->at.in_async || s->kind == ST_BLOCK || s->kind == ST_ASSIGN || (s->kind == ST_FOR && s->unroll))
 		return true;
 	elab_error(E, s->loc, E_TYPE, "async takes products only");
 	return false;
@@ -234,7 +224,7 @@ static bool async_allows(Elab *E, const Stmt *s)
 
 static bool after_return(Elab *E, const Stmt *s)
 {
-	if (!E->frame || !E->frame->returned)
+	if (!E->at.frame || !E->at.frame->returned)
 		return false;
 	elab_error(E, s->loc, E_CALL, "'return' is the last statement of a function");
 	return true;
@@ -284,13 +274,13 @@ void exec(Elab *E, const Stmt *s)
 
 void exec_list(Elab *E, const Stmt *list)
 {
-	StmtList *outer = E->list, here = { .first = list };
-	E->list = &here;
+	StmtList *outer = E->at.list, here = { .first = list };
+	E->at.list = &here;
 	for (const Stmt *s = list; s; s = s->next) {
 		here.rest = s->next;
 		exec(E, s);
 		if (jump_ends_list(E, s->next))
 			break;
 	}
-	E->list = outer;
+	E->at.list = outer;
 }

@@ -57,7 +57,7 @@ enum { SCANNED = 16 }; /* questions about a list that are answered without a tab
 
 bool assigned_later(Elab *E, const char *name)
 {
-	StmtList *l = E->list;
+	StmtList *l = E->at.list;
 	if (!l || !l->rest)
 		return false;
 	if (++l->asked <= SCANNED)

@@ -8,27 +8,6 @@ Ev ev_tile(const View *v)
 	return (Ev){ .kind = EV_TILE, .dtype = v->dtype, .view = v };
 }
 
-int view_axes(const View *v, int axes[TIR_MAX_RANK])
-{
-	int n = 0;
-	for (int k = 0; k < v->rank; k++)
-		if (v->dim[k].take >= 0)
-			axes[n++] = k;
-	if (v->trans && n >= 2) {
-		int last = axes[n - 1];
-		axes[n - 1] = axes[n - 2];
-		axes[n - 2] = last;
-	}
-	return n;
-}
-
-int64_t view_extent(const View *v, int seen_axis)
-{
-	int axes[TIR_MAX_RANK];
-	(void)view_axes(v, axes);
-	return v->dim[axes[seen_axis]].seen;
-}
-
 /* ---- subscripts ---- */
 
 static Ev index_value(Elab *E, const Expr *e)
@@ -60,7 +39,7 @@ static bool check_index(Elab *E, Loc loc, const View *v, const ViewDim *d, Ev e)
 		diag_note(E->d, v->declared, "declared here");
 		return false;
 	}
-	if (e.ranged && !E->mask && v->space != TY_TENSOR && (e.lo < 0 || e.hi >= d->seen)) {
+	if (e.ranged && !E->at.mask && v->space != TY_TENSOR && (e.lo < 0 || e.hi >= d->seen)) {
 		elab_error(E, loc, E_INDEX, "index of '%s' runs from %lld to %lld, outside 0 to %lld", tile_name(v), (long long)e.lo,
 			(long long)e.hi, (long long)d->seen - 1);
 		diag_note(E->d, v->declared, "declared here");
@@ -185,9 +164,9 @@ static Ev warp_member(Elab *E, View *v, Loc loc)
 		return ev_error();
 	}
 	int64_t rows = v->dim[0].extent;
-	if (rows != 16 * E->team_warps || E->team_warps % 4) {
+	if (rows != 16 * E->at.team_warps || E->at.team_warps % 4) {
 		elab_error(E, loc, E_SHAPE, "'.warp' takes 64 rows per warpgroup; '%s' has %lld rows for %lld warps", tile_name(v),
-			(long long)rows, (long long)E->team_warps);
+			(long long)rows, (long long)E->at.team_warps);
 		return ev_error();
 	}
 	v->warp_view = true;
@@ -265,7 +244,7 @@ static bool check_element_place(Elab *E, Loc loc, const View *v)
 {
 	if (v->space != TY_FRAG)
 		return true;
-	if (!E->parallel) {
+	if (!E->at.parallel) {
 		elab_error(E, loc, E_SPACE, "an element of fragment '%s' outside an element loop", tile_name(v));
 		diag_help(E->d, "its elements are spread over the team: parallel (i < M, j < N) ... %s[i][j] ...", tile_name(v));
 		return false;
@@ -283,14 +262,14 @@ static int element_args(Elab *E, Loc loc, const View *v, Value **args, int at)
 	args[at++] = v->object;
 	for (int k = 0; k < v->rank; k++)
 		args[at++] = ev_value(E, loc, v->dim[k].start);
-	if (E->mask)
-		args[at++] = E->mask;
+	if (E->at.mask)
+		args[at++] = E->at.mask;
 	return at;
 }
 
 static void element_attrs(Elab *E, Op *op, const View *v)
 {
-	if (E->mask)
+	if (E->at.mask)
 		attr_set_int(E->t, op, AT_MASKED, 1);
 	if (v->warp_view)
 		attr_set_int(E->t, op, AT_WARP_SCOPE, 1);
@@ -310,7 +289,7 @@ static bool surely_inside(const View *v)
 Ev element_load(Elab *E, Loc loc, const View *v)
 {
 	Value *args[3 + TIR_MAX_RANK];
-	if (E->in_grid || !E->region) {
+	if (E->at.in_grid || !E->at.region) {
 		elab_error(E, loc, E_NOT_CONSTANT, "elements are known in a kernel's body only");
 		return ev_error();
 	}
@@ -319,7 +298,7 @@ Ev element_load(Elab *E, Loc loc, const View *v)
 	int n = element_args(E, loc, v, args, 0);
 	Op *op = emit_op(E, OP_LOAD, loc, type_scalar(v->dtype), n, args);
 	element_attrs(E, op, v);
-	if (E->mask && v->space == TY_SHARED && surely_inside(v))
+	if (E->at.mask && v->space == TY_SHARED && surely_inside(v))
 		attr_set_int(E->t, op, AT_INSIDE, 1);
 	return ev_of(op->result);
 }

@@ -106,20 +106,21 @@ void product_assign(Elab *E, const Stmt *s)
 		return;
 	Op *op = emit_op(E, OP_MMA, s->loc, type_none(), 3, args);
 	attr_set_int(E->t, op, AT_ACC, s->assign_op == AS_SET ? 0 : s->assign_op == AS_ADD ? 1 : -1);
-	attr_set_int(E->t, op, AT_ASYNC, E->in_async);
+	attr_set_int(E->t, op, AT_ASYNC, E->at.in_async);
 }
 
 void exec_async(Elab *E, const Stmt *s)
 {
 	if (!require_team_level(E, s->loc, "async"))
 		return;
-	if (E->in_async) {
+	if (E->at.in_async) {
 		elab_error(E, s->loc, E_TYPE, "async inside async");
 		return;
 	}
 	emit_op(E, OP_WGMMA_FENCE, s->loc, type_none(), 0, NULL);
-	E->in_async = true;
+	Place before = E->at;
+	E->at.in_async = true;
 	exec(E, s->body);
-	E->in_async = false;
+	place_leave(E, before);
 	emit_op(E, OP_WGMMA_COMMIT, s->loc, type_none(), 0, NULL);
 }

@@ -355,7 +355,7 @@ Ev bi_atomic(Elab *E, const Call *c)
 
 static bool unmasked(Elab *E, const Call *c)
 {
-	if (!E->mask)
+	if (!E->at.mask)
 		return true;
 	elab_error(E, c->e->loc, E_UNSUPPORTED, "%s under a condition of an element loop", c->b->name);
 	return false;
@@ -428,8 +428,8 @@ Ev bi_assert(Elab *E, const Call *c)
 	Ev x = ev_condition(E, c->loc[0], c->arg[0]);
 	if (x.kind == EV_ERROR || (x.kind == EV_CONST && x.i))
 		return ev_void();
-	if (E->mask) { /* holds wherever the mask is off */
-		Ev off = ev_unary(E, c->e->loc, UN_NOT, ev_of(E->mask));
+	if (E->at.mask) { /* holds wherever the mask is off */
+		Ev off = ev_unary(E, c->e->loc, UN_NOT, ev_of(E->at.mask));
 		x = ev_binary(E, c->e->loc, BIN_LOR, off, ev_of(ev_value(E, c->e->loc, x)));
 	}
 	Value *v = ev_value(E, c->e->loc, x);
