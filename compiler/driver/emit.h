@@ -11,7 +11,7 @@
 
 /* ---- host_expr.c: scalars that the host computes before a launch ---- */
 
-/* Postfix as in runtime/MODULE.md; an error at `use` and NULL when `v` is no expression of dims, scalars and sm_count. */
+/* Postfix as in runtime/abi/MODULE.md; an error at `use` and NULL when `v` is no expression of dims, scalars and sm_count. */
 const char *host_postfix(Arena *a, Diags *d, const Value *v, Loc use);
 /* The same as C-like text, for comments; "..." when it is none. */
 const char *host_infix(Arena *a, const Value *v);
@@ -24,14 +24,14 @@ typedef struct ModuleParts { /* of length 0: absent */
 	size_t ptx_len, cubin_len, elf_len;
 	const PtxasResult *resources; /* or NULL */
 } ModuleParts;
-/* The file of runtime/MODULE.md; false after errors in t->diags. */
+/* The file of runtime/abi/MODULE.md; false after errors in t->diags. */
 bool module_write(const Tir *t, const char *source_name, const ModuleParts *parts, Buffer *out);
 /* Dynamic shared memory of a kernel, in bytes. */
 int64_t kernel_smem(const Op *kernel);
 
 /* ---- pack.c ---- */
 
-/* Packs as runtime/MODULE.md says; false: it gets no smaller.  columns: bytes that are 16 apart are alike, as in cubins. */
+/* Packs as runtime/abi/MODULE.md says; false: it gets no smaller.  columns: bytes that are 16 apart are alike, as in cubins. */
 bool pack_blob(Arena *a, const void *data, size_t n, bool columns, Buffer *out);
 
 /* ---- strip.c ---- */

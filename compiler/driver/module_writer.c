@@ -1,4 +1,4 @@
-/* module_writer.c - the file of runtime/MODULE.md: what a launch needs to know, and the code for each device. */
+/* module_writer.c - the file of runtime/abi/MODULE.md: what a launch needs to know, and the code for each device. */
 #include "compiler/driver/emit.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* pack.c - blobs of modules as runtime/MODULE.md packs them: of each few thousand bytes the copies and new bytes that take the fewest bits, by the model as it is then. */
+/* pack.c - blobs of modules as runtime/abi/MODULE.md packs them: of each few thousand bytes the copies and new bytes that take the fewest bits, by the model as it is then. */
 #include "compiler/driver/emit.h"
 
 #include <math.h>

@@ -129,7 +129,7 @@ bool declare_barrier(Elab *E, const Decl *d)
 
 /* ---- indices ---- */
 
-bool barrier_is_array(const MBar *b)
+static bool barrier_is_array(const MBar *b)
 {
 	return b->array && b->which.kind == EV_ERROR;
 }

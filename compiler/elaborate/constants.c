@@ -3,13 +3,7 @@
 
 #include <math.h>
 
-Ev ev_error(void) { return (Ev){ .kind = EV_ERROR }; }
-Ev ev_void(void) { return (Ev){ .kind = EV_VOID }; }
-Ev ev_int(DType t, int64_t v) { return (Ev){ .kind = EV_CONST, .dtype = t, .i = wrap_int(t, v) }; }
-Ev ev_float(DType t, double v) { return (Ev){ .kind = EV_CONST, .dtype = t, .f = dtype_round(t, v) }; }
-Ev ev_bool(bool v) { return (Ev){ .kind = EV_CONST, .dtype = DT_BOOL, .i = v }; }
-
-int64_t wrap_int(DType t, int64_t v)
+static int64_t wrap_int(DType t, int64_t v)
 {
 	unsigned bits = dtype_bits(t);
 	if (t == DT_BOOL)
@@ -21,6 +15,12 @@ int64_t wrap_int(DType t, int64_t v)
 		u |= ~mask;
 	return (int64_t)u;
 }
+
+Ev ev_error(void) { return (Ev){ .kind = EV_ERROR }; }
+Ev ev_void(void) { return (Ev){ .kind = EV_VOID }; }
+Ev ev_int(DType t, int64_t v) { return (Ev){ .kind = EV_CONST, .dtype = t, .i = wrap_int(t, v) }; }
+Ev ev_float(DType t, double v) { return (Ev){ .kind = EV_CONST, .dtype = t, .f = dtype_round(t, v) }; }
+Ev ev_bool(bool v) { return (Ev){ .kind = EV_CONST, .dtype = DT_BOOL, .i = v }; }
 
 bool int_fits(DType t, int64_t v)
 {

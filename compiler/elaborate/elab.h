@@ -259,7 +259,6 @@ Ev ev_void(void);
 Ev ev_int(DType t, int64_t v);
 Ev ev_float(DType t, double v);
 Ev ev_bool(bool v);
-int64_t wrap_int(DType t, int64_t v);
 bool int_fits(DType t, int64_t v);
 /* Both operands of type t.  False: division by zero. */
 bool fold_binary(int op, DType t, Ev a, Ev b, Ev *out);
@@ -277,8 +276,6 @@ Ev ev_binary(Elab *E, Loc loc, int op, Ev a, Ev b);
 Ev ev_unary(Elab *E, Loc loc, int op, Ev a);
 Ev ev_select(Elab *E, Loc loc, Ev c, Ev a, Ev b);
 Value *mask_and(Elab *E, Loc loc, Value *mask, Ev c);
-/* The expression as the arm that is chosen where c is `when`; it has no effects. */
-Ev eval_chosen(Elab *E, const Expr *e, Ev c, bool when);
 
 /* ---- expr.c ---- */
 
@@ -318,7 +315,6 @@ Ev ev_tile(const View *v);
 
 bool declare_barrier(Elab *E, const Decl *d);
 Ev barrier_subscript(Elab *E, Ev base, const Expr *e);
-bool barrier_is_array(const MBar *b); /* its element is still to be chosen */
 int barrier_open_extents(const MBar *b, int64_t extents[2]);
 Value *barrier_value(Elab *E, Loc loc, const MBar *b); /* the object, or one of its elements */
 

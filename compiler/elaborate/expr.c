@@ -99,7 +99,7 @@ static Ev eval_arm(Elab *E, Arm arm)
 	return arm.e ? eval(E, arm.e) : arm.given;
 }
 
-Ev eval_chosen(Elab *E, const Expr *e, Ev c, bool when)
+static Ev eval_chosen(Elab *E, const Expr *e, Ev c, bool when)
 {
 	Chosen here = { E->at.chosen, c, when };
 	E->at.chosen = &here;

@@ -131,7 +131,7 @@ static V offset_of(Lower *L, const Op *o, V *index, bool line, int64_t *constant
 	return (line ? line_offset : swizzled_offset)(L, off, index[t->rank - 2], cb, w, (int64_t)panel_rows(o) * w, constant);
 }
 
-V shared_offset(Lower *L, const Op *o, V *index, int64_t *constant) { return offset_of(L, o, index, false, constant); }
+static V shared_offset(Lower *L, const Op *o, V *index, int64_t *constant) { return offset_of(L, o, index, false, constant); }
 
 static V byte_address(Lower *L, V base, V off, int64_t constant)
 {

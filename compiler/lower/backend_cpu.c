@@ -1,4 +1,4 @@
-/* backend_cpu.c - the program as an x86-64 object for the CPU device: machine operations as calls of the CPU device (runtime/cpu/cpu_abi.h). */
+/* backend_cpu.c - the program as an x86-64 object for the CPU device: machine operations as calls of the CPU device (runtime/abi/cpu_abi.h). */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 #include <llvm-c/Target.h>
 
 #include "compiler/lower/context.h"
-#include "runtime/cpu/cpu_abi.h"
+#include "runtime/abi/cpu_abi.h"
 
 /* Of the functions that are told of accesses: they change no memory that the kernel has. */
 static LLVMAttributeRef attribute_only_watches(Lower *L)

@@ -111,11 +111,6 @@ bool same_instructions(V a, V b, int depth);
 typedef struct Guard { LLVMBasicBlockRef before, after; } Guard;
 Guard guard_begin(Lower *L, V cond);
 void guard_end(Lower *L, Guard g);
-/* What is built up to either_else runs where cond holds, the rest up to either_end where it does not. */
-typedef struct Either { LLVMBasicBlockRef other, done; } Either;
-Either either_begin(Lower *L, V cond);
-void either_else(Lower *L, Either e);
-void either_end(Lower *L, Either e);
 
 /* scalar.c */
 V lower_scalar(Lower *L, const Op *op, V *args);      /* args and result may be vectors of two for 16-bit floats */
@@ -133,7 +128,6 @@ V frag_register(Lower *L, const Storage *s, int reg); /* pointer to it (to the p
 /* address.c */
 /* Address of an element; indices per object dimension, i32 or i64 as `types` says. */
 V shared_address(Lower *L, const Op *object, V *index);
-V shared_offset(Lower *L, const Op *object, V *index, int64_t *constant); /* from the CTA's shared memory: returned + constant */
 V box_address(Lower *L, const Op *object, V *index); /* for TMA, which swizzles by the bits of the address: of the element's row of a panel */
 V shared_word(Lower *L, const Op *object, V *index); /* (address & 0x3ffff) >> 4 of a multiple of 16, as descriptors have it */
 V global_address(Lower *L, const Op *object, V *index, const DType *types);
@@ -161,7 +155,6 @@ void watch_box(Lower *L, Watched how, const Op *tensor, V map, int rank, V *coor
 void watch_bulk(Lower *L, Watched how, const Op *tensor, V pointer, V bytes, V bar);
 
 /* escape.c */
-bool checks_asserts(const Lower *L);                  /* on a GPU only with -g */
 void lower_print(Lower *L, const Op *op, V *args);
 V lower_ptx(Lower *L, const Op *op, V *args); /* its result, or NULL */
 void lower_assert(Lower *L, const Op *op, V holds);
@@ -185,7 +178,6 @@ void lower_async(Lower *L, const Op *op);             /* tma, bulk, arrive, wait
 void team_sync(Lower *L);
 void lower_vote(Lower *L, const Op *op);
 /* control.c */
-void lower_region(Lower *L, const Region *r);
 void lower_ops(Lower *L, const Op *first);            /* it and those behind it */
 /* debug.c */
 void debug_begin_module(Lower *L);

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static void lower_region(Lower *L, const Region *r) { lower_ops(L, r->first); }
+
 static V as_bool(Lower *L, const Value *v) { return value_of(L, v); }
 
 /* Loops stay rolled: ptxas unrolls small ones otherwise, wait loops included. */
@@ -243,5 +245,3 @@ void lower_ops(Lower *L, const Op *first)
 		op = op->next;
 	}
 }
-
-void lower_region(Lower *L, const Region *r) { lower_ops(L, r->first); }

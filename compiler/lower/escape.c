@@ -1,7 +1,7 @@
 /* escape.c - what leaves the language: prints, assertions, inline PTX, stamps. */
 #include "compiler/lower/context.h"
 
-bool checks_asserts(const Lower *L) { return L->ops->checks || L->options->debug; }
+static bool checks_asserts(const Lower *L) { return L->ops->checks || L->options->debug; }
 
 void lower_print(Lower *L, const Op *op, V *args)
 {

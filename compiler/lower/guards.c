@@ -17,24 +17,3 @@ void guard_end(Lower *L, Guard g)
 	LLVMPositionBuilderAtEnd(L->b, g.after);
 	checks_unguarded(L, g.before, g.after);
 }
-
-Either either_begin(Lower *L, V cond)
-{
-	LLVMBasicBlockRef then = new_block(L, "then");
-	Either e = { new_block(L, "else"), new_block(L, "done") };
-	LLVMBuildCondBr(L->b, cond, then, e.other);
-	LLVMPositionBuilderAtEnd(L->b, then);
-	return e;
-}
-
-void either_else(Lower *L, Either e)
-{
-	LLVMBuildBr(L->b, e.done);
-	LLVMPositionBuilderAtEnd(L->b, e.other);
-}
-
-void either_end(Lower *L, Either e)
-{
-	LLVMBuildBr(L->b, e.done);
-	LLVMPositionBuilderAtEnd(L->b, e.done);
-}

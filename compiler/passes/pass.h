@@ -24,21 +24,9 @@ typedef struct PassOptions {
 bool passes_run(Tir *t, const PassOptions *o);
 
 /* Each reports its errors and returns false after any. */
-bool pass_check_uniform(Tir *t);
-bool pass_infer_layouts(Tir *t);
-bool pass_select(Tir *t);
-bool pass_bind_barriers(Tir *t);
-bool pass_insert_fences(Tir *t);
-bool pass_track_groups(Tir *t);
-bool pass_empty_waits(Tir *t);
-bool pass_pin_waits(Tir *t);
-bool pass_plan_shared(Tir *t);
-bool pass_check_transfers(Tir *t);
-bool pass_plan_tensor_maps(Tir *t);
-bool pass_check_limits(Tir *t);
-bool pass_check_products(Tir *t);
-bool pass_expand_copies(Tir *t);
-bool pass_carry_slots(Tir *t);
+#define PASS(id, name, function, contract) bool function(Tir *t);
+#include "compiler/passes/passes.def"
+#undef PASS
 
 /* ---- shared by passes ---- */
 

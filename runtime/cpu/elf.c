@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtime/cpu/cpu_abi.h"
+#include "runtime/abi/cpu_abi.h"
 #include "runtime/cpu/jit_debug.h"
 #include "runtime/cpu/symbols.h"
 

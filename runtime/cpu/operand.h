@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runtime/cpu/cpu_abi.h"
+#include "runtime/abi/cpu_abi.h"
 #include "runtime/cpu/cta.h"
 #include "runtime/src/dtype.h"
 #include "runtime/src/float16.h"

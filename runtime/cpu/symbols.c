@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "runtime/cpu/cpu_abi.h"
+#include "runtime/abi/cpu_abi.h"
 #include "runtime/src/float16.h"
 
 /* 16-bit floats travel in the low bits of a vector register: a float whose low half they are. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/cpu/cpu_abi.h"
+#include "runtime/abi/cpu_abi.h"
 #include "runtime/src/device.h"
 #include "runtime/src/error.h"
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runtime/cpu/cpu_abi.h"
+#include "runtime/abi/cpu_abi.h"
 
 enum { SEEDS = 24 };
 #define NO_SLOT UINT32_MAX
