@@ -7,7 +7,7 @@
 #include "../launch/gradients.h"
 #include "kda.h"
 
-enum { NARROW = 64, WIDE = 128 /* channels and columns of V of an item of backward_grads */, MOST = 256 /* K rounded up */ };
+enum { NARROW = 64, WIDE = 128 /* channels and columns of V of an item of backward_grads */, MOST = 256 /* K and V */ };
 
 typedef tilekern_kda_backward_params Params;
 
@@ -84,7 +84,7 @@ static tilert_status extents(const char *who, const void *p)
 	tilert_status s = take(who, p, &f);
 	if (s != TILERT_OK)
 		return s;
-	const CheckExtent dims[] = { { "key_dim", f.key_dim, 8, KDA_MAX_KEYS }, { "value_dim", f.value_dim, 8, KDA_MAX_VALUES } };
+	const CheckExtent dims[] = { { "key_dim", f.key_dim, 8, MOST }, { "value_dim", f.value_dim, 8, MOST } };
 	s = check_extents(who, dims, 2);
 	if (s == TILERT_OK && (f.key_dim % 8 != 0 || f.value_dim % 8 != 0))
 		s = launch_fail(TILERT_EINVAL, "%s: key_dim x value_dim is %lld x %lld, not multiples of 8", who, (long long)f.key_dim, (long long)f.value_dim);

@@ -103,9 +103,8 @@ static tilert_status check_saved(const char *who, const tilekern_kda_params *p)
 	const size_t needed = p->saved ? kda_saved(p).bytes : 0;
 	if (p->saved_bytes < needed)
 		return launch_fail(TILERT_EINVAL, "%s: saved_bytes is %zu, but %zu are needed", who, p->saved_bytes, needed);
-	if (p->saved && (p->key_dim % 8 != 0 || p->value_dim % 8 != 0 || p->key_dim > KDA_MAX_KEYS || p->value_dim > KDA_MAX_VALUES))
-		return launch_fail(TILERT_EINVAL, "%s: key_dim x value_dim (with saved) is %lld x %lld, not multiples of 8 up to %d x %d", who, (long long)p->key_dim,
-			(long long)p->value_dim, KDA_MAX_KEYS, KDA_MAX_VALUES);
+	if (p->saved && (p->key_dim % 8 != 0 || p->value_dim % 8 != 0))
+		return launch_fail(TILERT_EINVAL, "%s: key_dim x value_dim (with saved) is %lld x %lld, not multiples of 8", who, (long long)p->key_dim, (long long)p->value_dim);
 	return p->saved ? check_dtypes(who, &(CheckDtype){ "gate_dtype (with saved)", p->gate_dtype, 2, { TILERT_F32, p->dtype } }, 1) : TILERT_OK;
 }
 

@@ -12,7 +12,6 @@
 enum { forward, backward_scan, backward_grads, backward_sums, backward_heads, backward_beta, join };
 enum { none, bf16, f16, f32 };
 enum { any = none, same = f32 + 1, raw, raw_f32, bounded, fade_bf16, fade_f16, fade_f32, save_same, save_f32, only_same, only_f32 };
-enum { KDA_MAX_KEYS = 128, KDA_MAX_VALUES = 256 /* of what the backward needs */ };
 
 extern const Family *const kda_family;
 

@@ -91,7 +91,7 @@ typedef struct tilekern_kda_params {
 	float lower_bound;                   /**< with BOUNDED_GATE: the least log decay, in [-5, 0) */
 
 	tilert_ptr saved;                    /**< optional, written: what the backward of this call then need not compute again; at a multiple of 256.
-	                                      *   Gates must have the type of q, k, v or be f32, key_dim and value_dim multiples of 8 up to 128 and 256 */
+	                                      *   Gates must have the type of q, k, v or be f32, key_dim and value_dim multiples of 8 */
 	size_t saved_bytes;                  /**< tilekern_kda_saved_bytes */
 } tilekern_kda_params;
 
@@ -141,7 +141,7 @@ TILERT_API void tilekern_kda_call_destroy(tilekern_kda_call *c);
  * The backward: gradients of <o, dout> + <final_state, dfinal_state>.  What is wanted has an address; what is not is not computed.  What it needs of
  * the forward is in forward->saved, where that call left it, or, where that is 0, made again from the inputs.  Every gradient has the same bits in every run.
  *
- * Gates have the type of q, k, v or are f32; key_dim and value_dim are multiples of 8 up to 128 and 256.  Rows of gradients behind the last offset of cu_seqlens are written
+ * Gates have the type of q, k, v or are f32; key_dim and value_dim are multiples of 8.  Rows of gradients behind the last offset of cu_seqlens are written
  * as 0.  kernels/kda/README.md has the errors.
  */
 typedef struct tilekern_kda_backward_params {

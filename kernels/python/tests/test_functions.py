@@ -103,7 +103,6 @@ WE_REFUSE = [
     ("gdn", dict(states=1, half_states=True), "initial_state is torch.float16, not torch.float32"),
     ("kda", dict(V=264), "K and V are 128 and 264, but at most 256 and 256"),
     ("kda", dict(scale=0.0), "scale is 0"),
-    ("kda", dict(K=136, grad=True), "K and V are 136 and 128, but gradients are served up to 128 and 256"),
     ("kda", dict(return_intermediate_states=True), "return_intermediate_states"),
     ("kda", dict(use_gate_in_kernel=True, A_log=1, lower_bound=-7.0), "lower_bound is -7.0"),
 ]

@@ -60,7 +60,7 @@ def saved_bytes(kda, q, v, cu_seqlens):
     up = lambda n: (n + 255) // 256 * 256
     slots = B * ((T + CHUNK - 1) // CHUNK) if cu_seqlens is None else T // CHUNK + cu_seqlens.shape[0] - 1
     records = KDA_RECORD_BYTES if kda else GDN_RECORD_BYTES
-    state = (V + 63) // 64 * 64 * (64 if K <= 64 else 128) if kda else K * V
+    state = (V + 63) // 64 * 64 * (64 if K <= 64 else (K + 127) // 128 * 128) if kda else K * V
     return up(slots * HV * records) + up(slots * HV * state * 2) + up(B * T * HV * V * 2)
 
 
