@@ -1,7 +1,8 @@
-"""A GDN layer's prefill step as vLLM has it: the convolution's output, raw gates, and states in the blocks of a pool.
+"""A layer's prefill step as vLLM has it, GDN's and KDA's: the convolution's output, raw gates, and states in the blocks of a pool.
 
 Ours is one call on all that.  FlashInfer's kernel takes dense normalised q and k, dense v, gates in fp32, states in order of the sequences and 64-bit offsets, and
-vLLM copies the result to where it belongs: `prepare`, gather and scatter are what stands around it there, `prepare` as one kernel that reads and writes everything once.
+vLLM copies the result to where it belongs: `prepare`, gather and scatter are what stands around it there, `prepare` as one kernel that reads and writes everything once.  FlashKDA's takes raw gates and unnormalised q, k, dense: vLLM has three convolutions for that, so that
+only states are copied around it; around cuDNN's and FLA's kernels the same, and o, and for FLA states with K first.
 """
 import torch
 import triton
@@ -100,3 +101,73 @@ class Step:
         g = -self.a_log[h].double().exp() * torch.nn.functional.softplus(a[:, h] + self.dt_bias[h].double())
         h0 = pool[self.slots[n], h].T if self.has[n] else None
         return q, k, v[:, h], g, b[:, h].sigmoid(), h0, rows
+
+
+class KdaStep:
+    """Gates are raw and bounded; states [V][K] in f32."""
+
+    def __init__(self, heads, lengths):
+        self.H, self.T, self.N = heads, sum(lengths), len(lengths)
+        T, N, H = self.T, self.N, heads
+        self.conv = torch.randn(T, 3 * H * D, device=dev).bfloat16()
+        self.g = torch.randn(1, T, H, D, device=dev).bfloat16()
+        self.b = torch.randn(1, T, 2 * H, device=dev).bfloat16()[:, :, H:]  # of a wider projection
+        self.a_log, self.dt_bias = torch.rand(H, device=dev), torch.rand(H, D, device=dev)
+        self.cu = torch.tensor([0] + torch.tensor(lengths).cumsum(0).tolist(), device=dev, dtype=torch.int32)
+        slots, page = N + 3, H * D * D + 9 * H * D
+        self.pages = torch.randn(slots, page, device=dev)
+        self.pool = self.pages.as_strided((slots, H, D, D), (page, D * D, D, 1))
+        self.slots = (torch.randperm(slots - 1, device=dev)[:N] + 1).int()
+        self.has = torch.arange(N, device=dev) % 3 != 1
+        self.o = torch.zeros(T, H, D, device=dev, dtype=torch.bfloat16)
+        self.dense = [x.contiguous() for x in self.views()]
+        self.work = {}
+
+    def views(self):
+        x = self.conv.view(1, self.T, 3 * self.H, D)
+        return [x[:, :, i * self.H : (i + 1) * self.H] for i in range(3)]
+
+    def tilekern(self):
+        torch.ops.tilekern.kda_prefill(*self.views(), self.g, self.b, self.a_log, self.dt_bias.view(-1), self.pool, self.slots, self.o[None], self.cu, self.has, state_v_first=True,
+                                       options=ops.L2NORM | ops.RAW_GATE | ops.BOUNDED_GATE | ops.SIGMOID_BETA, null_slot=0, lower_bound=-5.0)
+
+    def gather(self):
+        states = self.pool.index_select(0, self.slots)
+        return states.masked_fill_(~self.has[:, None, None, None], 0)
+
+    def scatter(self, states):
+        self.pool.index_copy_(0, self.slots.long(), states)
+
+    def around(self):
+        self.scatter(self.gather())
+
+    def flash_kda(self, fk):
+        if not self.work:
+            size = fk.get_workspace_size(self.T, self.H, self.N)
+            self.work = {"w": torch.empty(size, dtype=torch.uint8, device=dev), "ht": torch.empty(self.N, self.H, D, D, device=dev)}
+        h0, ht = self.gather(), self.work["ht"]
+        fk.fwd(*self.dense, self.g, self.b, D**-0.5, self.o[None], self.work["w"], self.a_log, self.dt_bias, -5.0, h0, ht, self.cu, None, None)
+        self.scatter(ht)
+
+    def cudnn(self, dnn):
+        flat = [x[0] for x in self.dense]
+        o, ht = dnn.kimi_delta_attention(*flat, self.g[0], self.b[0].contiguous(), self.cu, initial_state=self.gather(), output_final_state=True,
+                                         a_log=self.a_log, dt_bias=self.dt_bias, use_qk_l2norm_in_kernel=True, use_beta_sigmoid_in_kernel=True, safe_gate=True,
+                                         gate_lower_bound=-5.0, plan_name="kda_hopper_cuda", scale=D**-0.5)[:2]
+        self.o.copy_(o)
+        self.scatter(ht)
+
+    def fla(self, fla):
+        o, ht = fla.chunk_kda(*self.dense, self.g, self.b, A_log=self.a_log, dt_bias=self.dt_bias.flatten(), initial_state=self.gather().transpose(-1, -2).contiguous(),
+                              output_final_state=True, use_qk_l2norm_in_kernel=True, use_gate_in_kernel=True, use_beta_sigmoid_in_kernel=True, safe_gate=True,
+                              lower_bound=-5.0, cu_seqlens=self.cu.long())
+        self.o.copy_(o[0])
+        self.scatter(ht.transpose(-1, -2))
+
+    def reference(self, h, n, pool):
+        """Head h of sequence n for the recurrence, from the pool as it was; and its rows."""
+        rows = slice(self.cu[n].item(), self.cu[n + 1].item())
+        q, k, v = (x[0, rows, h].double() for x in self.views())
+        q, k = (x / (x.pow(2).sum(-1, keepdim=True) + 1e-6).sqrt() for x in (q, k))
+        g = -5 * torch.sigmoid(self.a_log[h].double().exp() * (self.g[0, rows, h].double() + self.dt_bias[h].double()))
+        return q, k, v, g, self.b[0, rows, h].double().sigmoid(), pool[self.slots[n], h].T if self.has[n] else None, rows

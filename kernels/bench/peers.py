@@ -1,17 +1,20 @@
 """Times the library beside FLA, FlashQLA, FlashInfer and cuDNN on one GPU, in one process, and checks it first.
 
-    python3 peers.py [gdn] [mixes] [engine] [gdn_backward] [gdn_training] [kda] [kda_backward] [--peers flash_qla,flashinfer] [--rows 3] [--csv out.csv]
+    python3 peers.py [gdn] [mixes] [engine] [gdn_backward] [gdn_training] [kda] [kda_mixes] [kda_engine] [kda_backward] [--peers flash_qla,flashinfer] [--rows 3] [--csv out.csv]
 
 Every figure is in ms, the median of five rounds in which all libraries have their turn; of a round, the median of triton's do_bench (L2
 flushed before each run) over replays of a CUDA graph of the call.  "e" marks a call that would not be captured.  A library that is not
 installed is left out.  Random data; the library's o and final state are compared with a float64 recurrence of one or two heads before it is
-timed; gradients with those of the recurrence for 200 tokens of two heads, GDN's of four.
+timed; gradients with those of the recurrence for 200 tokens of two heads, GDN's of four.  FlashKDA is vLLM's: FLASHKDA_SO is the path of `_flashkda_C.abi3.so`, which is in
+the wheel of vllm 0.33 and loads without the rest of it.
 """
 import argparse
 import csv
 import functools
+import gc
 import importlib
 import math
+import os
 import random
 import sys
 import time
@@ -69,6 +72,7 @@ def graph_of(fn):
     with torch.cuda.stream(side):
         fn()
         side.synchronize()
+        gc.collect()  # an older graph that is freed meanwhile would end the capture
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=side):
             graph.keep = fn()
@@ -231,35 +235,106 @@ def kda_inputs(B, T, H, D, shift):
     return raw, logit, (q, k, raw[2], (-5 * torch.sigmoid(raw[3].float())).bfloat16(), logit.sigmoid())
 
 
-def kda_checked(o, ht, x, b, h, name):
-    """Head h of sequence b: all of it, or its first 4096 tokens."""
-    n = min(o.shape[1], 4096)
-    want, state = recurrence(*(t[b, :n, h] for t in x), None)
-    return checked(o[b, :n, h], ht[b, h] if n == o.shape[1] else state, (want, state), f"{name} head {h}")
+def kda_checked(o, ht, x, b, h, name, rows=slice(None), n=None):
+    """Head h of row b, or of sequence n in `rows` of it: all of it, or its first 4096 tokens."""
+    o, x = o[b, rows, h], [t[b, rows, h] for t in x]
+    state = ht[b if n is None else n, h]
+    most = min(len(o), 4096)
+    want, last = recurrence(*(t[:most] for t in x), None)
+    return checked(o[:most], state if most == len(o) else last, (want, last), f"{name} head {h}")
+
+
+@functools.cache
+def flash_kda():
+    """vLLM's FlashKDA, or None."""
+    path = os.environ.get("FLASHKDA_SO")
+    if path:
+        torch.ops.load_library(path)
+    return torch.ops._flashkda_C if path else None
+
+
+def flash_kda_call(q, k, v, g, logit, zeros, cu, states=None):
+    """A function that queues FlashKDA's operator on tokens [1][T][H][128]; states [N][H][V][K], or none."""
+    fk, N, (_, T, H, D) = flash_kda(), len(cu) - 1, k.shape
+    o, ht = torch.empty_like(v), torch.empty(N, H, D, D, device=dev)
+    work = torch.empty(fk.get_workspace_size(T, H, N), dtype=torch.uint8, device=dev)
+    beta, (a_log, bias) = logit.bfloat16(), zeros
+    return lambda h0=states: (fk.fwd(q, k, v, g, beta, D**-0.5, o, work, a_log, bias, -5.0, h0, ht, cu, None, None), o, ht)[1:]
+
+
+def kda_calls(a, raw, logit, x, D, lengths, packed):
+    """What is timed of a row: {"kernel": {name: call}, "operator": {name: call}}, ours first; without `packed` all sequences are rows of equal lengths."""
+    fla, dnn = optional("fla.ops.kda", a.peers), optional("cudnn.linear_attention.ops", a.peers)
+    (rq, rk, v, rg), (q, k, _, g, beta), H = raw, x, logit.shape[-1]
+    zeros = torch.zeros(H, device=dev), torch.zeros(H * D, device=dev)
+    cu = torch.tensor([0] + torch.tensor(lengths).cumsum(0).tolist(), device=dev, dtype=torch.int32)
+    at, long = {"cu_seqlens": cu} if packed else {}, {"cu_seqlens": cu.long()} if packed else {}
+    calls = {"kernel": {"tilekern": our_forward("kda", q, k, v, g, beta, **at)},
+             "operator": {"tilekern": our_forward("kda", rq, rk, v, rg, logit, *zeros, options=OPERATOR, **at)}}
+    if fla:
+        calls["kernel"]["fla"] = lambda: fla.chunk_kda(q=q, k=k, v=v, g=g, beta=beta, output_final_state=True, safe_gate=True, lower_bound=-5.0, **long)
+        calls["operator"]["fla"] = lambda: fla.chunk_kda(
+            q=rq, k=rk, v=v, g=rg, beta=logit, A_log=zeros[0], dt_bias=zeros[1], output_final_state=True, use_qk_l2norm_in_kernel=True,
+            use_gate_in_kernel=True, use_beta_sigmoid_in_kernel=True, safe_gate=True, lower_bound=-5.0, **long)
+    if dnn and D == 128:
+        flat = lambda *xs: [t.reshape(-1, *t.shape[2:]) for t in xs]
+        of_kernel, of_operator = flat(q, k, v, g.float(), beta), flat(rq, rk, v, rg.float(), logit)
+        both = dict(output_final_state=True, plan_name="kda_hopper_cuda", scale=D**-0.5)
+        calls["kernel"]["cudnn"] = lambda: dnn.kimi_delta_attention(*of_kernel, cu, **both)
+        calls["operator"]["cudnn"] = lambda: dnn.kimi_delta_attention(
+            *of_operator, cu, a_log=zeros[0], dt_bias=zeros[1].view(H, D), use_qk_l2norm_in_kernel=True, use_beta_sigmoid_in_kernel=True, safe_gate=True, gate_lower_bound=-5.0, **both)
+    if flash_kda() and "flash_kda" in a.peers and D == 128:
+        one = lambda t: t.reshape(1, -1, *t.shape[2:])
+        calls["operator"]["flash_kda"] = flash_kda_call(*map(one, (rq, rk, v, rg, logit)), (zeros[0], zeros[1].view(H, D)), cu)
+    return calls
+
+
+def kda_row(a, title, H, D, lengths, shift, packed):
+    N, T = len(lengths), sum(lengths)
+    raw, logit, x = kda_inputs(*((1, T) if packed else (N, lengths[0])), H, D, shift)
+    for what, calls in kda_calls(a, raw, logit, x, D, lengths, packed).items():
+        name = f"kda {what} {title}"
+        o, ht, _ = calls["tilekern"]()
+        at = dict(rows=slice(T - lengths[-1], T), n=N - 1) if packed else {}
+        errors = kda_checked(o, ht, x, 0 if packed else N - 1, H - 1, name, **at)
+        yield name, errors, medians(calls, a.rep), 10 * D * D * T * H, (10 * D + 2) * T * H
 
 
 def kda_rows(a):
+    for (B, T, H, D), (gates, shift) in [(row, g) for row in KDA[a.first : a.rows] for g in (("strong", 0.0), ("mild", 6.0))]:
+        yield from kda_row(a, f"{B}x{T} H{H} K{D} {gates}", H, D, [T] * B, shift, False)
+
+
+def kda_mix_rows(a):
+    """FlashKDA's six sequences, and what servers run."""
+    six = [(96, "1300..3063", [1300, 547, 2048, 963, 271, 3063])]
+    rows = six + [(H, name, lengths) for H in (8, 12, 32) for name, lengths in mixes().items() if max(lengths) > 1]
+    for (H, name, lengths), (gates, shift) in [(row, g) for row in rows[a.first : a.rows] for g in (("strong", 0.0), ("mild", 6.0))]:
+        yield from kda_row(a, f"{name} H{H} K128 {gates}", H, 128, lengths, shift, True)
+
+
+def kda_engine_rows(a):
+    """A KDA layer's step of an engine: one call of ours, and FlashKDA, cuDNN and FLA with the copies that vLLM has around FlashKDA."""
     fla, dnn = optional("fla.ops.kda", a.peers), optional("cudnn.linear_attention.ops", a.peers)
-    for (B, T, H, D), (gates, shift) in [(row, g) for row in KDA[: a.rows] for g in (("strong", 0.0), ("mild", 6.0))]:
-        (rq, rk, v, rg), logit, x = kda_inputs(B, T, H, D, shift)
-        q, k, _, g, beta = x
-        zeros = torch.zeros(H, device=dev), torch.zeros(H * D, device=dev)
-        ours = {"kernel": our_forward("kda", q, k, v, g, beta), "operator": our_forward("kda", rq, rk, v, rg, logit, *zeros, options=OPERATOR)}
-        theirs = {"kernel": {}, "operator": {}}
+    lengths = {"1x2048": [2048], "1x8192": [8192], "4x2048": [2048] * 4, **{n: l for n, l in mixes().items() if n in ("7168+31xU(17,256)", "64xU(100,160)")}}
+    rows = [(H, name, x) for H in (8, 12, 32) for name, x in lengths.items()]
+    for H, name, x in rows[a.first : a.rows]:
+        step = engine.KdaStep(H, x)
+        before = step.pool.clone()
+        step.tilekern()
+        errors = max(checked(step.o[rows_of, h], step.pool[step.slots[n], h].T, recurrence(*given), f"kda engine {H} {name} head {h}")
+                     for h, n in ((0, 0), (H - 1, len(x) - 1)) for *given, rows_of in (step.reference(h, n, before),))
+        step.pool.copy_(before)
+        calls = {"tilekern": step.tilekern, "around": step.around}
+        if flash_kda() and "flash_kda" in a.peers:
+            calls["flash_kda"] = lambda fk=flash_kda(): step.flash_kda(fk)
+        if dnn:
+            calls["cudnn"] = lambda: step.cudnn(dnn)
         if fla:
-            theirs["kernel"]["fla"] = lambda: fla.chunk_kda(q=q, k=k, v=v, g=g, beta=beta, output_final_state=True, safe_gate=True, lower_bound=-5.0)
-            theirs["operator"]["fla"] = lambda: fla.chunk_kda(
-                q=rq, k=rk, v=v, g=rg, beta=logit, A_log=zeros[0], dt_bias=zeros[1], output_final_state=True, use_qk_l2norm_in_kernel=True,
-                use_gate_in_kernel=True, use_beta_sigmoid_in_kernel=True, safe_gate=True, lower_bound=-5.0)
-        if dnn and D == 128:
-            flat = [t.reshape(-1, *t.shape[2:]) for t in (q, k, v, g.float(), beta)]
-            cu = torch.arange(0, B + 1, device=dev, dtype=torch.int32) * T
-            theirs["kernel"]["cudnn"] = lambda: dnn.kimi_delta_attention(*flat, cu, output_final_state=True, plan_name="kda_hopper_cuda", scale=D**-0.5)
-        for what, call in ours.items():
-            name = f"kda {what} {B}x{T} H{H} K{D} {gates}"
-            o, ht, _ = call()
-            errors = kda_checked(o, ht, x, B - 1, H - 1, name)
-            yield name, errors, medians({"tilekern": call, **theirs[what]}, a.rep), 10 * D * D * B * T * H, (10 * D + 2) * B * T * H
+            calls["fla"] = lambda: step.fla(fla)
+        times = medians(calls, a.rep)
+        say("   what is around FlashKDA's kernel: {0:.4f} ms".format(times.pop("around")[0]))
+        yield f"kda engine {H} {name}", errors, times, 163840 * step.T * H, 1282 * step.T * H + 131072 * len(x) * H
 
 
 def compare_gradients(name, leaves, inputs, dout, grads):
@@ -457,15 +532,16 @@ def gdn_training_rows(a):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("what", nargs="*", default=["gdn", "kda"])
-    parser.add_argument("--peers", default="fla,flash_qla,flashinfer,cudnn", type=lambda s: s.split(","))
+    parser.add_argument("--peers", default="fla,flash_qla,flashinfer,cudnn,flash_kda", type=lambda s: s.split(","))
     parser.add_argument("--rows", type=int, default=None)
+    parser.add_argument("--first", type=int, default=0, help="of KDA's rows")
     parser.add_argument("--rep", type=int, default=40, help="milliseconds of a round")
     parser.add_argument("--csv", default=None)
     a = parser.parse_args()
     torch.manual_seed(0)
     table = []
     for what in a.what:
-        for name, errors, row, flop, bytes_ in {"gdn": gdn_rows, "mixes": mix_rows, "engine": engine_rows, "kda": kda_rows, "kda_backward": kda_backward_rows,
+        for name, errors, row, flop, bytes_ in {"gdn": gdn_rows, "mixes": mix_rows, "engine": engine_rows, "kda": kda_rows, "kda_mixes": kda_mix_rows, "kda_engine": kda_engine_rows, "kda_backward": kda_backward_rows,
                                                     "gdn_backward": gdn_backward_rows, "gdn_training": gdn_training_rows}[what](a):
             ms = row["tilekern"][0]
             others = {n: t for n, (t, _) in row.items() if n != "tilekern" and t == t}

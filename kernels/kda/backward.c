@@ -271,7 +271,7 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_par
 	Args each = whole;
 	add_gradients(&whole, p, f, &l, false);
 	add_gradients(&each, p, f, &l, true);
-	tilert_status s = f->saved ? kda_queue_fades(q, &scan, &l.shares, p->workspace + l.back)
+	tilert_status s = f->saved ? kda_queue_windows(q, &scan, &l.shares, p->workspace + l.back)
 		: kda_queue_saved(q, &scan, &l.shares, p->workspace + l.back, p->workspace + l.saved);
 	if (s == TILERT_OK)
 		s = queue_kernel(q, (int[AXES]){ backward_scan, type, kda_keys(f), gate }, &each);

@@ -163,14 +163,18 @@ Args kda_arguments(const tilekern_kda_params *p)
 	return a;
 }
 
-/* Which shares of the call may begin within an item, after `warm` chunks or from a state that is made; again: those that a shorter warm-up did not do for. */
-static tilert_status queue_fade(Queue *q, const tilekern_kda_params *p, const Args *call, int warm, bool again, KdaLeaves leaves)
+/* What a launch is for: walk.tile. */
+typedef enum Task { SCAN, WINDOWS, SHARES, PARTS, REST, PUT } Task;
+
+/* warm: chunks of a window; again: of shares that a shorter one did not do for. */
+static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Args *call, Task task, int warm, bool again)
 {
+	const int gate = type(p->gate_dtype);
 	Args a = *call;
+	args_integer(&a, "task", task);
 	args_integer(&a, "warm", warm);
 	args_integer(&a, "again", again);
-	args_integer(&a, "leaves", leaves);
-	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_keys(p), fade_bf16 + type(p->gate_dtype) - bf16 }, &a);
+	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_keys(p), task == SCAN ? gate : cut_bf16 + gate - bf16 }, &a);
 }
 
 void kda_share_arguments(Args *a, const KdaPlan *l, tilert_ptr back)
@@ -182,27 +186,34 @@ void kda_share_arguments(Args *a, const KdaPlan *l, tilert_ptr back)
 	args_tensor(a, "across", l->leaves != KDA_NOTHING ? back + l->across : 0, TILERT_BF16, 4, (const int64_t[]){ l->ctas, 2, l->keys, l->keys }, NULL);
 }
 
-tilert_status kda_queue_fades(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back)
+tilert_status kda_queue_windows(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back)
 {
 	Args a = kda_arguments(p);
 	kda_share_arguments(&a, l, back);
 	tilert_status s = TILERT_OK;
 	for (int i = 0; i < l->levels && s == TILERT_OK; i++)
-		s = queue_fade(q, p, &a, l->warm[i], i > 0, l->leaves);
-	if (l->leaves != KDA_NOTHING && s == TILERT_OK)
-		s = queue_kernel(q, (int[AXES]){ join, none, kda_keys(p), any }, &a);
+		s = queue_task(q, p, &a, WINDOWS, l->warm[i], i > 0);
 	return s;
 }
 
-/* form: of the forward's variants. */
-static tilert_status queue_shares(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back, tilert_ptr saved, int form)
+/* Shares that can begin, and what the others need; their states; the others. */
+static tilert_status queue_joined(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, const Args *a)
 {
-	Args a = kda_arguments(p);
-	kda_share_arguments(&a, l, back);
-	if (saved)
-		kda_saved_arguments(&a, p, saved);
-	tilert_status s = kda_queue_fades(q, p, l, back);
-	return s == TILERT_OK ? queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_keys(p), form }, &a) : s;
+	tilert_status s = queue_task(q, p, a, l->leaves == KDA_EXACTLY ? PARTS : SHARES, l->warm[0], false);
+	if (s == TILERT_OK)
+		s = queue_kernel(q, (int[AXES]){ join, none, kda_keys(p), any }, a);
+	if (s == TILERT_OK)
+		s = queue_task(q, p, a, REST, 0, false);
+	const States st = states(p);
+	return s == TILERT_OK && states_in_place(&st) ? queue_task(q, p, a, PUT, 0, false) : s;
+}
+
+/* form: one of those with SAVE. */
+static tilert_status queue_saving(Queue *q, const tilekern_kda_params *p, const Args *call, tilert_ptr saved, int form)
+{
+	Args a = *call;
+	kda_saved_arguments(&a, p, saved);
+	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_keys(p), form }, &a);
 }
 
 static tilert_status queue(Queue *q, const void *params, int sm_count)
@@ -213,7 +224,14 @@ static tilert_status queue(Queue *q, const void *params, int sm_count)
 		const States st = states(p);
 		return states_only(q, &st);
 	}
-	return queue_shares(q, p, &l, p->workspace, p->saved, !p->saved ? type(p->gate_dtype) : p->gate_dtype == TILERT_F32 ? save_f32 : save_same);
+	Args a = kda_arguments(p);
+	kda_share_arguments(&a, &l, p->workspace);
+	if (l.leaves != KDA_NOTHING)
+		return queue_joined(q, p, &l, &a);
+	tilert_status s = kda_queue_windows(q, p, &l, p->workspace);
+	if (s != TILERT_OK)
+		return s;
+	return p->saved ? queue_saving(q, p, &a, p->saved, p->gate_dtype == TILERT_F32 ? save_f32 : save_same) : queue_task(q, p, &a, SCAN, 0, false);
 }
 
 static void init(void *p) { tilekern_kda_params_init(p); }
@@ -261,7 +279,10 @@ void kda_saved_arguments(Args *a, const tilekern_kda_params *p, tilert_ptr saved
 
 tilert_status kda_queue_saved(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back, tilert_ptr saved)
 {
-	return queue_shares(q, p, l, back, saved, p->gate_dtype == TILERT_F32 ? only_f32 : only_same);
+	Args a = kda_arguments(p);
+	kda_share_arguments(&a, l, back);
+	tilert_status s = kda_queue_windows(q, p, l, back);
+	return s == TILERT_OK ? queue_saving(q, p, &a, saved, p->gate_dtype == TILERT_F32 ? only_f32 : only_same) : s;
 }
 
 tilert_status tilekern_kda_saved_bytes(tilekern_kda *kda, const tilekern_kda_params *p, size_t *out)

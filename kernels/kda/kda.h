@@ -11,7 +11,7 @@
 /* Axes of variants.def. */
 enum { forward, backward_scan, backward_grads, backward_sums, backward_heads, backward_beta, join };
 enum { none, bf16, f16, f32 };
-enum { any = none, same = f32 + 1, raw, raw_f32, bounded, fade_bf16, fade_f16, fade_f32, save_same, save_f32, only_same, only_f32 };
+enum { any = none, same = f32 + 1, raw, raw_f32, bounded, cut_bf16, cut_f16, cut_f32, save_same, save_f32, only_same, only_f32 };
 
 extern const Family *const kda_family;
 
@@ -26,7 +26,7 @@ void kda_saved_arguments(Args *a, const tilekern_kda_params *p, tilert_ptr saved
 int64_t kda_columns(const tilekern_kda_params *p); /* of V, of a saved state; channels: kda_keys */
 /* Where shares of the call begin (walk.tile): arguments, and the kernels that find out.  back: plan.h's workspace. */
 void kda_share_arguments(Args *a, const KdaPlan *l, tilert_ptr back);
-tilert_status kda_queue_fades(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back);
+tilert_status kda_queue_windows(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back);
 /* The forward without o: `saved` alone; those kernels first. */
 tilert_status kda_queue_saved(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back, tilert_ptr saved);
 

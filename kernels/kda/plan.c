@@ -11,12 +11,11 @@ enum { SHORT = 4, LONG = 32, LONGER = 64, FROM = 512 /* chunks of a sequence for
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* Checkpoints are numbered from a sequence's first token; a CTA that ends an item may be done before another has begun it from the state that is there;
- * the window of a share is scanned for K up to 128. */
+/* Checkpoints are numbered from a sequence's first token; states are made for shares for K up to 128. */
 static bool whole_only(const tilekern_kda_params *p)
 {
-	const States st = STATES_OF(p);
-	return p->checkpoint_state || states_in_place(&st) || kda_keys(p) == WIDE;
+	const bool registers = kda_keys(p) == FULL && p->dtype == TILERT_F16 && p->gate_dtype == TILERT_F32; /* variants.def has none with CUTS */
+	return p->checkpoint_state || kda_keys(p) == WIDE || registers;
 }
 
 int kda_keys(const tilekern_kda_params *p) { return p->key_dim <= NARROW ? NARROW : p->key_dim <= FULL ? FULL : WIDE; }
@@ -51,7 +50,8 @@ KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count)
 {
 	const Load c = load(p, sm_count);
 	KdaPlan l = whole_items(&c);
-	if (p->split == TILEKERN_SPLIT_AUTO && c.items > 0 && !whole_only(p))
+	const States st = STATES_OF(p); /* in place: a CTA that ends an item may be done before another has begun it from the state that is there */
+	if (p->split == TILEKERN_SPLIT_AUTO && c.items > 0 && !whole_only(p) && !states_in_place(&st))
 		plan_windows(&l, &c);
 	l.bytes = p->split == TILEKERN_SPLIT_AUTO ? (size_t)sm_count * 2 * sizeof(int32_t) : 0; /* the same for all extents: workspaces grow with them */
 	return l;
@@ -67,7 +67,7 @@ KdaPlan kda_plan_joined(const tilekern_kda_params *p, int sm_count)
 	KdaPlan l = kda_plan(p, sm_count);
 	if (p->saved || (p->split != TILEKERN_SPLIT_AUTO && !exactly))
 		return l;
-	const int64_t windows = l.levels > 1 ? c.part + SHORT + 2 * (l.warm[1] + TRY) : c.whole, most = exactly ? windows : windows / 4 * 3; /* a launch more where gates are strong */
+	const int64_t windows = l.levels > 1 ? c.part + SHORT + 2 * (l.warm[1] + TRY) : c.whole, most = exactly ? windows : windows / 8 * 7;
 	const int keys = kda_keys(p) == NARROW ? NARROW : FULL, shares = keys == NARROW ? 2 * sm_count : sm_count;
 	if (c.items > 0 && !whole_only(p) && joined(&c) < most)
 		l = (KdaPlan){ .ctas = c.most, .levels = 1, .warm = { SHORT }, .leaves = exactly ? KDA_EXACTLY : KDA_NEEDED, .keys = keys };

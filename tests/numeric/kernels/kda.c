@@ -315,11 +315,16 @@ static const KdaRow rows[] = {
 	{ .name = "shares_long", .tokens = 9000, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 24 },
 	/* States that enter shares are made before (join.tile): where 4 chunks do not do, and wherever a share begins within an item. */
 	{ .name = "joined_mild", .tokens = 2300, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 20 },
+	{ .name = "joined_strong", .tokens = 2300, .gate = KDA_FIVE, .states = KDA_BOTH, .gate16 = true, .processors = 20 }, /* all in the first launch */
+	{ .name = "joined_d64", .batch = 2, .tokens = 1700, .gate = KDA_RARE, .key_dim = 64, .value_dim = 64, .fp16 = true, .states = KDA_BOTH, .processors = 12 },
+	{ .name = "joined_mixed_packed", .lengths = joined_lengths, .gate = KDA_RARE, .gate16 = true, .value_heads = 3, .states = KDA_BOTH, .processors = 60 },
+	{ .name = "joined_pool", .lengths = joined_lengths, .gate = KDA_RARE, .gate16 = true, .value_heads = 3, .states = KDA_BOTH, .pool = true, .processors = 60 },
+	{ .name = "joined_pool_strong", .lengths = joined_lengths, .gate = KDA_FIVE, .states = KDA_BOTH, .pool = true, .processors = 24 },
 	{ .name = "joined_zero_packed", .lengths = joined_lengths, .spare = 50, .gate = KDA_ZERO, .states = KDA_BOTH, .processors = 24 },
 	{ .name = "joined_between", .tokens = 2300, .gate = KDA_RARE, .states = KDA_BOTH, .gate16 = true, .processors = 20 },
 	{ .name = "exact", .tokens = 2300, .gate = KDA_ZERO, .states = KDA_BOTH, .split = TILEKERN_SPLIT_EXACT, .processors = 20 },
 	{ .name = "exact_mild_k40_v56", .tokens = 2300, .gate = KDA_MILD, .key_dim = 40, .value_dim = 56, .states = KDA_FINAL, .split = TILEKERN_SPLIT_EXACT, .processors = 10 },
-	{ .name = "exact_packed_fp16", .lengths = joined_lengths, .gate = KDA_ZERO, .fp16 = true, .value_dim = 200, .states = KDA_BOTH, .split = TILEKERN_SPLIT_EXACT,
+	{ .name = "exact_packed_fp16", .lengths = joined_lengths, .gate = KDA_ZERO, .fp16 = true, .gate16 = true, .value_dim = 200, .states = KDA_BOTH, .split = TILEKERN_SPLIT_EXACT,
 		.processors = 30 },
 	{ .name = "gates_bounded", .tokens = 150, .qk_heads = 2, .states = KDA_BOTH },
 	{ .name = "gates_mild", .tokens = 150, .gate = KDA_MILD, .states = KDA_BOTH, .gate16 = true },
