@@ -57,15 +57,15 @@ static void test_runs(void **state)
 	free(bytes);
 }
 
-/* Every number of new bytes and of copied ones around those where a number has another digit, and where a copy is taken as it is. */
+/* Numbers of new bytes and of copied ones of every number of digits, up to those where a copy is taken as it is. */
 static void test_lengths(void **state)
 {
 	uint8_t bytes[1200];
 	uint32_t random = 7;
 
 	(void)state;
-	for (size_t literals = 1; literals < 300; literals += literals < 20 || literals > 138 ? 1 : 40) {
-		for (size_t copied = 4; copied < 300; copied += copied < 24 || copied > 142 ? 1 : 40) {
+	for (size_t literals = 1; literals < 300; literals += 1 + literals / 3) {
+		for (size_t copied = 1; copied < 300; copied += 1 + copied / 8) {
 			for (size_t i = 0; i < literals; i++)
 				bytes[i] = (uint8_t)next(&random);
 			for (size_t i = 0; i < copied; i++)
