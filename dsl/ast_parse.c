@@ -155,7 +155,7 @@ static const char *substitute(const char *word)
 		{ "union", "there are no unions: shared tiles share storage by at(tile, offset), scalars change their type by bitcast" },
 		{ "enum", "there are no enumerations: const i32 A = 0, B = 1;" },
 		{ "class", "there are no structures: pass tiles and scalars one by one" },
-		{ "typedef", "there are no type names but `param type T = bf16;`" },
+		{ "typedef", "there are no type names but 'param type T = bf16;'" },
 		{ "do", "there is no do loop: while (true) { ... if (...) break; }" },
 		{ "switch", "there is no switch: if ... else if ..." },
 		{ "goto", "there is no goto: break and continue leave loops" },

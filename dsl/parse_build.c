@@ -82,7 +82,7 @@ Expr *build_call(Parse *p, const char *name, DType dtype, ExprList args, Loc loc
 Expr *build_otherwise(Parse *p, Expr *call, Expr *otherwise)
 {
 	if (strcmp(call->name, "ptx"))
-		parse_error(p, call->loc, "only ptx(...) has an `else`, its value on the CPU device");
+		parse_error(p, call->loc, "only ptx(...) has an 'else', its value on the CPU device");
 	call->b = otherwise;
 	return set_depth(p, call, max_depth(depth_of(call), depth_of(otherwise)));
 }

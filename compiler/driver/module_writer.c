@@ -137,7 +137,7 @@ static void put_kernel(Writer *w, const Op *kernel, const PtxasResult *resources
 		buffer_put(w->meta, "\n");
 	}
 	if (!launchable) /* only in TIR that somebody wrote */
-		tir_error(w->t, kernel, E_TIR, "kernel `%s` has no `grid`: a module's kernels are launched", name_of(kernel));
+		tir_error(w->t, kernel, E_TIR, "kernel '%s' has no 'grid': a module's kernels are launched", name_of(kernel));
 	w->ok &= launchable;
 	buffer_put(w->meta, "end\n");
 }

@@ -144,7 +144,7 @@ static bool jump_allowed(Elab *E, const Stmt *s)
 	else
 		return true;
 	if (l)
-		diag_help(E->d, "put what is not to be done under an `if`");
+		diag_help(E->d, "put what is not to be done under an 'if'");
 	return false;
 }
 

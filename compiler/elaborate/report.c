@@ -17,7 +17,7 @@ void report_absent(Elab *E, Loc loc, const Sym *y)
 {
 	elab_error(E, loc, E_UNKNOWN_NAME, "'%s' does not exist: the condition of its declaration is false", y->name);
 	diag_note(E->d, y->loc, "declared here");
-	diag_help(E->d, "use it under `if (...)` with the same condition, which leaves the other arm unchecked");
+	diag_help(E->d, "use it under 'if (...)' with the same condition, which leaves the other arm unchecked");
 }
 
 const char *view_shape_text(Elab *E, const View *v)

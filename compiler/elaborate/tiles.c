@@ -307,7 +307,7 @@ bool check_writable(Elab *E, Loc loc, const View *v)
 {
 	if (v->space != TY_TENSOR || v->dir != DIR_IN)
 		return true;
-	elab_error(E, loc, E_SPACE, "'%s' is an `in` tensor and cannot be written", tile_name(v));
+	elab_error(E, loc, E_SPACE, "'%s' is an 'in' tensor and cannot be written", tile_name(v));
 	diag_note(E->d, v->declared, "declared here");
 	return false;
 }

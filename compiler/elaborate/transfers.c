@@ -259,7 +259,7 @@ Ev bi_scan(Elab *E, const Call *c)
 	int axes[TIR_MAX_RANK];
 	int64_t axis = c->arg[1].i;
 	if (c->n == 3 && strcmp(c->arg[2].text, "reverse")) {
-		elab_error(E, c->loc[2], E_CALL, "argument 3 of %s is not `reverse`", c->b->signature);
+		elab_error(E, c->loc[2], E_CALL, "argument 3 of %s is not 'reverse'", c->b->signature);
 		return ev_void();
 	}
 	if (!whole_f32(E, c, 0) || !check_axis(E, c, 1, view_axes(x, axes)))
@@ -334,7 +334,7 @@ Ev bi_vote(Elab *E, const Call *c)
 {
 	Ev x = ev_condition(E, c->loc[0], c->arg[0]);
 	if (c->n == 2 && strcmp(c->arg[1].text, "warp")) {
-		elab_error(E, c->loc[1], E_CALL, "argument 2 of %s is not `warp`", c->b->signature);
+		elab_error(E, c->loc[1], E_CALL, "argument 2 of %s is not 'warp'", c->b->signature);
 		return ev_error();
 	}
 	if (x.kind != EV_VALUE)

@@ -16,7 +16,7 @@ static void emit_scalar(Batch *x, const Op *op)
 {
 	Lower *L = x->L;
 	if (!op->result) {
-		lower_error(L, op->loc, "`%s` has no meaning in an element loop", op_info(op->code)->text);
+		lower_error(L, op->loc, "'%s' has no meaning in an element loop", op_info(op->code)->text);
 		return;
 	}
 	Vec *e = result_vec(x, op->result);

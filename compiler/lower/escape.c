@@ -28,7 +28,7 @@ V lower_ptx(Lower *L, const Op *op, V *args)
 		return L->ops->inline_ptx(L, op, n, args);
 	if (otherwise)
 		return args[n];
-	L->ops->fail(L, "ptx() without `else` has no meaning on the CPU device");
+	L->ops->fail(L, "ptx() without 'else' has no meaning on the CPU device");
 	return op->result ? LLVMGetUndef(type_of(L, op->result->type.dtype)) : NULL;
 }
 

@@ -51,11 +51,11 @@ static void check_start(Lower *L, const TileRef *r, V *index, int64_t bytes)
 	int64_t panel = swizzle_bytes(r->object);
 	V at = LLVMBuildURem(L->b, build_mul_const(L, index[r->object_rank - 1], dtype_bytes(r->dtype)), const_i32(L, panel), "");
 	fail_where(L, LLVMBuildICmp(L->b, LLVMIntNE, LLVMBuildAnd(L->b, row, const_i32(L, 7), ""), zero, ""),
-		arena_printf(L->arena, "a product reads `%s` from a row on that is no multiple of 8", name));
+		arena_printf(L->arena, "a product reads '%s' from a row on that is no multiple of 8", name));
 	V crosses = LLVMBuildICmp(L->b, LLVMIntUGT, at, const_i32(L, panel > bytes ? panel - bytes : 0), "");
 	V odd = LLVMBuildICmp(L->b, LLVMIntNE, LLVMBuildAnd(L->b, at, const_i32(L, 15), ""), zero, "");
 	fail_where(L, LLVMBuildOr(L->b, crosses, odd, ""),
-		arena_printf(L->arena, "a product reads columns of `%s` that begin inside a panel of %lld and end in another, or begin at no multiple of %lld",
+		arena_printf(L->arena, "a product reads columns of '%s' that begin inside a panel of %lld and end in another, or begin at no multiple of %lld",
 			name, (long long)(panel / dtype_bytes(r->dtype)), (long long)(16 / dtype_bytes(r->dtype))));
 }
 

@@ -43,10 +43,10 @@ static void unknown_role(Binder *b, const Op *barrier, const char *name)
 	const char *names[MAX_ROLES];
 	for (int i = 0; i < b->nroles; i++)
 		names[i] = attr_text(b->roles[i], AT_NAME, "");
-	tir_error(b->t, barrier, E_BARRIER, "`%s` is from `%s`, which is no role of this kernel", object_name(barrier), name);
+	tir_error(b->t, barrier, E_BARRIER, "'%s' is from '%s', which is no role of this kernel", object_name(barrier), name);
 	const char *near = nearest_name(name, names, (unsigned)b->nroles);
 	if (near)
-		diag_help(b->t->diags, "did you mean `%s`?", near);
+		diag_help(b->t->diags, "did you mean '%s'?", near);
 	b->ok = false;
 }
 
@@ -76,10 +76,10 @@ static void check_instance(Binder *b, const Op *barrier, const Arriver *a, int64
 	if (a->instance < 0 ? elements == instances : a->instance < instances)
 		return;
 	if (a->instance < 0)
-		tir_error(b->t, barrier, E_BARRIER, "`%s` has %lld elements, one for each instance of `%s`, which has %lld instances",
+		tir_error(b->t, barrier, E_BARRIER, "'%s' has %lld elements, one for each instance of '%s', which has %lld instances",
 			object_name(barrier), (long long)elements, a->name, (long long)instances);
 	else
-		tir_error(b->t, barrier, E_BARRIER, "`%s` is from instance %lld of role `%s`, which has instances 0 to %lld",
+		tir_error(b->t, barrier, E_BARRIER, "'%s' is from instance %lld of role '%s', which has instances 0 to %lld",
 			object_name(barrier), (long long)a->instance, a->name, (long long)instances - 1);
 	b->ok = false;
 }
@@ -136,10 +136,10 @@ static void check_arriver(Binder *b, const Op *barrier, const Op *arrive)
 	const Op *team = tir_team(arrive);
 	if (!attr_get(barrier, AT_FROM) || team_listed(barrier, team))
 		return;
-	tir_error(b->t, arrive, E_BARRIER, "%s%s%s arrives at `%s`, whose arrivals are from (%s)",
-		team->code == OP_ROLE ? "role `" : "code outside roles", team->code == OP_ROLE ? attr_text(team, AT_NAME, "") : "",
-		team->code == OP_ROLE ? "`" : "", object_name(barrier), attr_text(barrier, AT_FROM, ""));
-	diag_note(b->t->diags, barrier->loc, "`%s` is declared here", object_name(barrier));
+	tir_error(b->t, arrive, E_BARRIER, "%s%s%s arrives at '%s', whose arrivals are from (%s)",
+		team->code == OP_ROLE ? "role '" : "code outside roles", team->code == OP_ROLE ? attr_text(team, AT_NAME, "") : "",
+		team->code == OP_ROLE ? "'" : "", object_name(barrier), attr_text(barrier, AT_FROM, ""));
+	diag_note(b->t->diags, barrier->loc, "'%s' is declared here", object_name(barrier));
 	b->ok = false;
 }
 
@@ -172,8 +172,8 @@ static void bind_mbarrier(Binder *b, Op *bar)
 			attr_set_int(b->t, bar, AT_COUNT, warps * ctas);
 	}
 	if (u.wait && !u.arrive) {
-		diag_error(b->t->diags, u.wait->loc, E_BARRIER, "`%s` is waited for, but nobody arrives at it", object_name(bar));
-		diag_note(b->t->diags, bar->loc, "`%s` is declared here", object_name(bar));
+		diag_error(b->t->diags, u.wait->loc, E_BARRIER, "'%s' is waited for, but nobody arrives at it", object_name(bar));
+		diag_note(b->t->diags, bar->loc, "'%s' is declared here", object_name(bar));
 		b->ok = false;
 	}
 }
@@ -184,7 +184,7 @@ static int take_ids(Binder *b, const char *what, const char *name, int n)
 {
 	int first = b->next_id;
 	b->next_id += n;
-	b->table = arena_printf(b->t->arena, "%s, %d%s %s `%s`", b->table, first,
+	b->table = arena_printf(b->t->arena, "%s, %d%s %s '%s'", b->table, first,
 		n > 1 ? arena_printf(b->t->arena, " to %d", first + n - 1) : "", what, name);
 	return first;
 }
@@ -216,7 +216,7 @@ static void bind_barrier(Binder *b, Op *bar)
 {
 	int64_t warps = attr_get(bar, AT_FROM) ? warps_from(b, bar) : attr_int(bar, AT_COUNT, 1);
 	if (warps > team_warps(b->kernel)) {
-		tir_error(b->t, bar, E_BARRIER, "`%s` counts %lld warps, the CTA has %d", object_name(bar), (long long)warps,
+		tir_error(b->t, bar, E_BARRIER, "'%s' counts %lld warps, the CTA has %d", object_name(bar), (long long)warps,
 			team_warps(b->kernel));
 		b->ok = false;
 	}
@@ -351,7 +351,7 @@ static void set_bytes(Binder *b, Op *load)
 
 static void report_unannounced(Binder *b, const Op *load)
 {
-	tir_error(b->t, load, E_BARRIER, "no `arrive(%s)` follows this %s: its bytes would be announced after the phase's arrival, or never",
+	tir_error(b->t, load, E_BARRIER, "no 'arrive(%s)' follows this %s: its bytes would be announced after the phase's arrival, or never",
 		object_name(barrier_of(operand(load, ARG_BARRIER))), load->code == OP_BULK_LOAD ? "bulk_load" : "tma_load");
 	diag_help(b->t->diags, "arrive behind the last load of the phase, in the same iteration");
 	b->ok = false;

@@ -39,9 +39,9 @@ static void check_threads(Checker *c)
 static void claim_warp(Checker *c, Op *role, int warp)
 {
 	if (c->owner[warp] && c->owner[warp] != role) {
-		diag_error(diags(c), role->loc, E_ROLE, "role `%s` has warp %d, which role `%s` has too", role_name(role), warp,
+		diag_error(diags(c), role->loc, E_ROLE, "role '%s' has warp %d, which role '%s' has too", role_name(role), warp,
 			role_name(c->owner[warp]));
-		diag_note(c->t->diags, c->owner[warp]->loc, "`%s` is here", role_name(c->owner[warp]));
+		diag_note(c->t->diags, c->owner[warp]->loc, "'%s' is here", role_name(c->owner[warp]));
 	}
 	c->owner[warp] = role;
 }
@@ -54,7 +54,7 @@ static bool check_role(Op *op, void *user)
 	int first = (int)attr_int(op, AT_FIRST_WARP, 0);
 	int end = first + (int)(attr_int(op, AT_WARPS, 1) * attr_int(op, AT_INSTANCES, 1));
 	if (end > c->warps) {
-		diag_error(diags(c), op->loc, E_ROLE, "role `%s` has warps %d to %d, the CTA has %d warps", role_name(op), first, end - 1, c->warps);
+		diag_error(diags(c), op->loc, E_ROLE, "role '%s' has warps %d to %d, the CTA has %d warps", role_name(op), first, end - 1, c->warps);
 		end = c->warps;
 	}
 	for (int w = first; w < end && c->ok; w++)
@@ -87,7 +87,7 @@ static void check_parameters(Checker *c)
 	for (const Op *op = c->kernel->regions[0]->first; op; op = op->next)
 		n += op->code == OP_TENSOR || op->code == OP_DIM || op->code == OP_PARAM;
 	if (n > MAX_PARAMETERS)
-		diag_error(diags(c), c->kernel->loc, E_LIMIT, "kernel `%s` has %d parameters and dims; a launch takes at most %d",
+		diag_error(diags(c), c->kernel->loc, E_LIMIT, "kernel '%s' has %d parameters and dims; a launch takes at most %d",
 			role_name(c->kernel), n, MAX_PARAMETERS);
 	check_parameter_bytes(c);
 }
@@ -116,9 +116,9 @@ static const Op *group_role(Checker *c, int group)
 		if (!role || role == first)
 			continue;
 		if (first && attr_int(role, AT_SETMAXNREG, 0) != attr_int(first, AT_SETMAXNREG, 0)) {
-			diag_error(diags(c), role->loc, E_SETMAXNREG, "roles `%s` and `%s` share warpgroup %d but not setmaxnreg (%lld, %lld)",
+			diag_error(diags(c), role->loc, E_SETMAXNREG, "roles '%s' and '%s' share warpgroup %d but not setmaxnreg (%lld, %lld)",
 				role_name(first), role_name(role), group, (long long)attr_int(first, AT_SETMAXNREG, 0), (long long)attr_int(role, AT_SETMAXNREG, 0));
-			diag_note(c->t->diags, first->loc, "`%s` is here", role_name(first));
+			diag_note(c->t->diags, first->loc, "'%s' is here", role_name(first));
 			return first;
 		}
 		first = role;
@@ -164,10 +164,10 @@ static void check_pressure(Checker *c, const Op *team)
 	if (p.registers <= limit)
 		return;
 	bool role = team->code == OP_ROLE;
-	diag_warning(c->t->diags, team->loc, E_REGISTERS, "fragments of %s `%s` take %lld registers a thread, of %lld", role ? "role" : "kernel",
+	diag_warning(c->t->diags, team->loc, E_REGISTERS, "fragments of %s '%s' take %lld registers a thread, of %lld", role ? "role" : "kernel",
 		role_name(team), (long long)p.registers, (long long)limit);
 	for (int i = 0; i < PRESSURE_LARGEST && p.largest[i]; i++)
-		diag_note(c->t->diags, p.largest[i]->loc, "`%s` is %lld", object_name(p.largest[i]),
+		diag_note(c->t->diags, p.largest[i]->loc, "'%s' is %lld", object_name(p.largest[i]),
 			(long long)fragment_registers(c->t, p.largest[i], team));
 }
 
@@ -183,7 +183,7 @@ static bool check_wgmma_registers(Op *op, void *user)
 	int64_t need = n / 2 + c->t->machine->wgmma_registers + (a.space == TY_FRAG ? c->t->machine->wgmma_a_registers : 0);
 	if (need <= have)
 		return false;
-	diag_error(diags(c), op->loc, E_REGISTERS, "a product of %lld columns takes %lld registers a thread, %s `%s` has %lld", (long long)d.shape[1],
+	diag_error(diags(c), op->loc, E_REGISTERS, "a product of %lld columns takes %lld registers a thread, %s '%s' has %lld", (long long)d.shape[1],
 		(long long)need, team->code == OP_ROLE ? "role" : "kernel", role_name(team), (long long)have);
 	diag_help(c->t->diags, "fewer threads, a higher setmaxnreg of the role, or a product of fewer columns at a time");
 	return false;

@@ -78,13 +78,13 @@ static void check_wgmma_operands(Checker *c, const Op *op, const Shape *p)
 	const Product *k = p->kind;
 	const char *type = dtype_name(p->a.dtype);
 	if (p->b.space != TY_SHARED)
-		product_error(c, op, E_WGMMA_SHAPE, "the right operand `%s` is not in shared memory", object_name(p->b.object));
+		product_error(c, op, E_WGMMA_SHAPE, "the right operand '%s' is not in shared memory", object_name(p->b.object));
 	if (p->a.space == TY_FRAG && p->a.trans)
-		product_error(c, op, E_WGMMA_SHAPE, "the left operand `%s` is transposed but in registers", object_name(p->a.object));
+		product_error(c, op, E_WGMMA_SHAPE, "the left operand '%s' is transposed but in registers", object_name(p->a.object));
 	if (p->a.space == TY_FRAG && k && !k->a_in_registers)
-		product_error(c, op, E_WGMMA_SHAPE, "the left operand `%s` in registers is %s, not of 16 or 8 bits", object_name(p->a.object), type);
+		product_error(c, op, E_WGMMA_SHAPE, "the left operand '%s' in registers is %s, not of 16 or 8 bits", object_name(p->a.object), type);
 	if (k && !k->both_majors && p->b.space == TY_SHARED && !p->b.trans)
-		product_error(c, op, E_WGMMA_SHAPE, "%s needs the right operand stored [N][K] and `.T`", type);
+		product_error(c, op, E_WGMMA_SHAPE, "%s needs the right operand stored [N][K] and '.T'", type);
 	if (k && !k->both_majors && p->a.trans)
 		product_error(c, op, E_WGMMA_SHAPE, "%s needs the left operand stored [M][K]", type);
 }
@@ -110,7 +110,7 @@ static void check_mma_sync(Checker *c, const Op *op, const Shape *p)
 	if (p->a.space != TY_FRAG || p->b.space != TY_FRAG || !p->a.warp_scope || !p->b.warp_scope)
 		product_error(c, op, E_MMA_SHAPE, "the operands of a warp's product are warp fragments");
 	if (p->a.trans)
-		product_error(c, op, E_MMA_SHAPE, "the left operand `%s` is transposed", object_name(p->a.object));
+		product_error(c, op, E_MMA_SHAPE, "the left operand '%s' is transposed", object_name(p->a.object));
 	check_types(c, op, p, E_MMA_SHAPE);
 }
 
@@ -130,11 +130,11 @@ static void check_part(Checker *c, const Op *op, const TileRef *r)
 	bool wgmma = mma_is_wgmma(op);
 	DiagCode code = wgmma ? E_WGMMA_SHAPE : E_MMA_SHAPE;
 	if (start_of(r, 1) % 8 != 0)
-		product_error(c, op, code, "the part of `%s` starts at column %lld, not at a multiple of 8", object_name(r->object), (long long)start_of(r, 1));
+		product_error(c, op, code, "the part of '%s' starts at column %lld, not at a multiple of 8", object_name(r->object), (long long)start_of(r, 1));
 	if (wgmma && r->dims[0] > 0 && r->dims[0] != r->object->result->type.shape[0])
-		product_error(c, op, code, "%lld rows of `%s`; a warpgroup's product takes all of a fragment", (long long)r->dims[0], object_name(r->object));
+		product_error(c, op, code, "%lld rows of '%s'; a warpgroup's product takes all of a fragment", (long long)r->dims[0], object_name(r->object));
 	if (!wgmma && start_of(r, 0) % 8 != 0)
-		product_error(c, op, code, "the part of `%s` starts at row %lld, not at a multiple of 8", object_name(r->object), (long long)start_of(r, 0));
+		product_error(c, op, code, "the part of '%s' starts at row %lld, not at a multiple of 8", object_name(r->object), (long long)start_of(r, 0));
 }
 
 /* ---- operands in shared memory ---- */
@@ -152,13 +152,13 @@ static void check_columns(Checker *c, const Op *op, const TileRef *r, int64_t st
 	int64_t bytes = dtype_bytes(r->dtype), panel = swizzle_bytes(r->object), in = start * bytes % panel, step = 32;
 	const char *name = object_name(r->object);
 	if (in * 8 % 128 != 0) {
-		product_error(c, op, E_WGMMA_SHAPE, "`%s` is read from column %lld on; wgmma reads from multiples of %lld", name, (long long)start,
+		product_error(c, op, E_WGMMA_SHAPE, "'%s' is read from column %lld on; wgmma reads from multiples of %lld", name, (long long)start,
 			(long long)(16 / bytes));
 		return;
 	}
 	if (in == 0 || in + columns * bytes <= panel || (steps && in % step == 0))
 		return;
-	product_error(c, op, E_WGMMA_SHAPE, "columns %lld to %lld of `%s` begin inside a panel of %lld columns and end in another", (long long)start,
+	product_error(c, op, E_WGMMA_SHAPE, "columns %lld to %lld of '%s' begin inside a panel of %lld columns and end in another", (long long)start,
 		(long long)(start + columns - 1), name, (long long)(panel / bytes));
 	product_help(c, "wgmma reads from a multiple of %lld columns here", (long long)((steps ? step : panel) / bytes));
 }
@@ -172,7 +172,7 @@ static void check_shared_operand(Checker *c, const Op *op, const TileRef *r, int
 		return;
 	bool k_major = (along == 1) != r->trans;
 	if (constant_start(r, R - 2, &row) && row % 8 != 0)
-		product_error(c, op, E_WGMMA_SHAPE, "`%s` is read from row %lld on; wgmma reads from multiples of 8", object_name(r->object), (long long)row);
+		product_error(c, op, E_WGMMA_SHAPE, "'%s' is read from row %lld on; wgmma reads from multiples of 8", object_name(r->object), (long long)row);
 	if (constant_start(r, R - 1, &col))
 		check_columns(c, op, r, col, r->shape[r->trans ? 0 : 1], k_major);
 }

@@ -117,7 +117,7 @@ static void check_first_byte(Checker *c, const Op *op, const TileRef *s, int64_t
 {
 	int64_t past;
 	if (first_byte(s, align, &past) && past)
-		diag_error(diags(c), op->loc, code, "the view of `%s` begins %lld bytes past a multiple of %lld; %s needs a multiple",
+		diag_error(diags(c), op->loc, code, "the view of '%s' begins %lld bytes past a multiple of %lld; %s needs a multiple",
 			object_name(s->object), (long long)past, (long long)align, what);
 }
 
@@ -130,7 +130,7 @@ static bool box_extents(Checker *c, const Op *op, const TileRef *g, int64_t *box
 		box[i] = g->dims[i] < 0 ? 1 : g->dims[i] > 0 ? g->dims[i] : g->shape[j];
 		j += g->dims[i] >= 0;
 		if (box[i] < 0) {
-			diag_error(diags(c), op->loc, E_TMA, "dimension %d of `%s` has a run-time extent; TMA moves boxes of constant extents", i,
+			diag_error(diags(c), op->loc, E_TMA, "dimension %d of '%s' has a run-time extent; TMA moves boxes of constant extents", i,
 				object_name(g->object));
 			diag_help(c->t->diags, "take a slice: [start +: extent]");
 			return false;
@@ -144,12 +144,12 @@ static void check_strides(Checker *c, const Op *op, const TileRef *g)
 	int inner = g->object_rank - 1;
 	int64_t step;
 	if (step_of(g->object, inner, &step) && step != 1)
-		diag_error(diags(c), op->loc, E_TMA, "the inner dimension of `%s` steps by %lld elements; TMA needs 1", object_name(g->object),
+		diag_error(diags(c), op->loc, E_TMA, "the inner dimension of '%s' steps by %lld elements; TMA needs 1", object_name(g->object),
 			(long long)step);
 	for (int i = 0; i < inner; i++) {
 		if (!step_of(g->object, i, &step) || step * dtype_bytes(g->dtype) % 16 == 0)
 			continue;
-		diag_error(diags(c), op->loc, E_TMA, "dimension %d of `%s` steps by %lld bytes; TMA needs a multiple of 16", i, object_name(g->object),
+		diag_error(diags(c), op->loc, E_TMA, "dimension %d of '%s' steps by %lld bytes; TMA needs a multiple of 16", i, object_name(g->object),
 			(long long)(step * dtype_bytes(g->dtype)));
 		return;
 	}
@@ -161,15 +161,15 @@ static void check_box(Checker *c, const Op *op, const TileRef *g, const TileRef 
 	int64_t bytes = box[inner] * dtype_bytes(g->dtype), panel = swizzle_bytes(s->object);
 	const char *name = object_name(g->object);
 	if (bytes % 16 != 0)
-		diag_error(diags(c), op->loc, E_TMA, "the inner rows of `%s` are %lld bytes; TMA needs a multiple of 16", name, (long long)bytes);
+		diag_error(diags(c), op->loc, E_TMA, "the inner rows of '%s' are %lld bytes; TMA needs a multiple of 16", name, (long long)bytes);
 	bool panels = panel && bytes > panel;
 	if (rank + panels > c->t->machine->box_rank)
-		diag_error(diags(c), op->loc, E_TMA, "`%s` has %d dimensions; TMA takes %d%s", name, rank, c->t->machine->box_rank - panels,
+		diag_error(diags(c), op->loc, E_TMA, "'%s' has %d dimensions; TMA takes %d%s", name, rank, c->t->machine->box_rank - panels,
 			panels ? " when the tile has several panels" : "");
 	for (int i = 0; i < rank; i++) {
 		int64_t extent = i == inner && panels ? panel / dtype_bytes(g->dtype) : box[i];
 		if (extent > c->t->machine->box_extent)
-			diag_error(diags(c), op->loc, E_TMA, "the box takes %lld of dimension %d of `%s`; TMA takes at most %d", (long long)extent, i, name,
+			diag_error(diags(c), op->loc, E_TMA, "the box takes %lld of dimension %d of '%s'; TMA takes at most %d", (long long)extent, i, name,
 				c->t->machine->box_extent);
 	}
 }
@@ -179,7 +179,7 @@ static void check_column(Checker *c, const Op *op, const TileRef *g)
 {
 	int64_t past, bytes = dtype_bytes(g->dtype);
 	if (product_residue(g->start[g->object_rank - 1], bytes, c->t->machine->transfer_unit, &past) && past)
-		diag_error(diags(c), op->loc, E_TMA, "the box begins %lld bytes past a multiple of %d in the rows of `%s`; TMA needs a multiple",
+		diag_error(diags(c), op->loc, E_TMA, "the box begins %lld bytes past a multiple of %d in the rows of '%s'; TMA needs a multiple",
 			(long long)past, c->t->machine->transfer_unit, object_name(g->object));
 }
 
@@ -188,19 +188,19 @@ static void check_limit(Checker *c, const Op *op, const TileRef *g)
 {
 	int d = first_slice(g), inner = g->object_rank - 1;
 	if (d < 0)
-		diag_error(diags(c), op->loc, E_TMA, "a limit on a view of `%s` without a slice", object_name(g->object));
+		diag_error(diags(c), op->loc, E_TMA, "a limit on a view of '%s' without a slice", object_name(g->object));
 	else if (d == inner) {
-		diag_error(diags(c), op->loc, E_TMA, "the limit is on the innermost dimension of `%s`; TMA ends a box between rows", object_name(g->object));
+		diag_error(diags(c), op->loc, E_TMA, "the limit is on the innermost dimension of '%s'; TMA ends a box between rows", object_name(g->object));
 		diag_help(c->t->diags, op->code == OP_TMA_LOAD ? "cp_async and copy have limits on elements" : "copy has limits on elements");
 	} else if (g->object_rank >= c->t->machine->box_rank)
-		diag_error(diags(c), op->loc, E_TMA, "`%s` has %d dimensions; TMA takes %d with a limit", object_name(g->object), g->object_rank, c->t->machine->box_rank - 1);
+		diag_error(diags(c), op->loc, E_TMA, "'%s' has %d dimensions; TMA takes %d with a limit", object_name(g->object), g->object_rank, c->t->machine->box_rank - 1);
 }
 
 /* ---- the box in shared memory ---- */
 
 static void not_dense(Checker *c, const Op *op, const TileRef *s)
 {
-	diag_error(diags(c), op->loc, E_TMA, "the rows of the view of `%s` do not lie one after the other, as TMA puts those of a box",
+	diag_error(diags(c), op->loc, E_TMA, "the rows of the view of '%s' do not lie one after the other, as TMA puts those of a box",
 		object_name(s->object));
 	diag_help(c->t->diags, "take whole rows, or give the part a tile of its own");
 }
@@ -221,7 +221,7 @@ static bool whole_panels(Checker *c, const Op *op, const TileRef *s)
 	bool known = s->dims[last] == 0 || residue_of(s->start[last], columns, &r);
 	if (known && r == 0 && s->dims[last] >= 0 && s->dims[last] % columns == 0)
 		return true;
-	diag_error(diags(c), op->loc, E_TMA, "the view of `%s` %s a panel of %lld columns, as its layout has them (%s)", object_name(s->object),
+	diag_error(diags(c), op->loc, E_TMA, "the view of '%s' %s a panel of %lld columns, as its layout has them (%s)", object_name(s->object),
 		known ? "takes part of" : "may begin inside of", (long long)columns, layout_name(c->t, s->object));
 	if (known)
 		diag_help(c->t->diags, "take whole panels, or give the part a tile of its own");
@@ -236,7 +236,7 @@ static void check_shared(Checker *c, const Op *op, const TileRef *s)
 	const Type *ty = &s->object->result->type;
 	int64_t panel = swizzle_bytes(s->object), row = ty->shape[ty->rank - 1] * dtype_bytes(ty->dtype);
 	if (panel && ty->rank - (attr_int(s->object, AT_RING, 0) > 0) < 2) {
-		diag_error(diags(c), op->loc, E_TMA, "`%s` has one dimension, whose layout for TMA is linear", object_name(s->object));
+		diag_error(diags(c), op->loc, E_TMA, "'%s' has one dimension, whose layout for TMA is linear", object_name(s->object));
 		return;
 	}
 	if (panel && !whole_panels(c, op, s))
@@ -255,7 +255,7 @@ static void check_begin(Checker *c, const Op *op, const TileRef *g)
 	int64_t at;
 	for (int d = 0; d < g->object_rank; d++)
 		if (g->start[d] && value_const_int(g->start[d], &at) && at < 0)
-			diag_error(diags(c), op->loc, E_TMA, "the store begins at index %lld of dimension %d of `%s`; only loads begin before the tensor",
+			diag_error(diags(c), op->loc, E_TMA, "the store begins at index %lld of dimension %d of '%s'; only loads begin before the tensor",
 				(long long)at, d, object_name(g->object));
 }
 
@@ -266,7 +266,7 @@ static void check_sum(Checker *c, const Op *op, const TileRef *g)
 	for (size_t i = 0; i < sizeof added / sizeof *added; i++)
 		if (g->dtype == added[i])
 			return;
-	diag_error(diags(c), op->loc, E_TMA, "TMA adds f32, f16, bf16, i32 and u32; `%s` is of %s", object_name(g->object), dtype_name(g->dtype));
+	diag_error(diags(c), op->loc, E_TMA, "TMA adds f32, f16, bf16, i32 and u32; '%s' is of %s", object_name(g->object), dtype_name(g->dtype));
 }
 
 static void check_tma(Checker *c, const Op *op)
@@ -312,13 +312,13 @@ static void check_bulk(Checker *c, const Op *op)
 	TileRef g = tile_ref(operand(op, load ? ARG_SOURCE : ARG_TARGET)), s = tile_ref(operand(op, load ? ARG_TARGET : ARG_SOURCE));
 	int64_t from = tile_bytes(&g), to = tile_bytes(&s);
 	if (from < 0)
-		diag_error(diags(c), op->loc, E_BULK, "the view of `%s` has a run-time extent", object_name(g.object));
+		diag_error(diags(c), op->loc, E_BULK, "the view of '%s' has a run-time extent", object_name(g.object));
 	else if (!contiguous(&g))
-		diag_error(diags(c), op->loc, E_BULK, "the elements of `%s` are not contiguous", object_name(g.object));
+		diag_error(diags(c), op->loc, E_BULK, "the elements of '%s' are not contiguous", object_name(g.object));
 	else if (!contiguous(&s))
-		diag_error(diags(c), op->loc, E_BULK, "the view of `%s` is not contiguous", object_name(s.object));
+		diag_error(diags(c), op->loc, E_BULK, "the view of '%s' is not contiguous", object_name(s.object));
 	else if (from != to)
-		diag_error(diags(c), op->loc, E_BULK, "%lld bytes of `%s`, %lld of `%s`", (long long)from, object_name(g.object), (long long)to,
+		diag_error(diags(c), op->loc, E_BULK, "%lld bytes of '%s', %lld of '%s'", (long long)from, object_name(g.object), (long long)to,
 			object_name(s.object));
 	else if (to % 16 != 0)
 		diag_error(diags(c), op->loc, E_BULK, "%lld bytes are not a multiple of 16", (long long)to);

@@ -42,26 +42,26 @@ typedef struct Need {
 static const Need needs[] = {
 	{ OP_PARALLEL,    BY_CTA,     false, "an element loop" },
 	{ OP_FILL,        BY_CTA,     false, "filling a tile" },
-	{ OP_COPY,        BY_CTA,     false, "`copy`" },
-	{ OP_WEAVE,       BY_CTA,     false, "`weave`" },
-	{ OP_CP_ASYNC,    BY_CTA,     false, "`cp_async`" },
+	{ OP_COPY,        BY_CTA,     false, "'copy'" },
+	{ OP_WEAVE,       BY_CTA,     false, "'weave'" },
+	{ OP_CP_ASYNC,    BY_CTA,     false, "'cp_async'" },
 	{ OP_MMA,         BY_CTA,     false, "a product" },
-	{ OP_WGMMA_WAIT,  BY_CTA,     false, "`wgmma_wait`" },
+	{ OP_WGMMA_WAIT,  BY_CTA,     false, "'wgmma_wait'" },
 	{ OP_REDUCE,      BY_CTA,     false, "a reduction" },
 	{ OP_SCAN,        BY_CTA,     false, "a scan" },
 	{ OP_VOTE,        BY_CTA,     false, "a vote" },
 	{ OP_TMA_LOAD,    BY_CTA,     true,  "a TMA load" },
-	{ OP_TMA_STORE,   BY_CTA,     true,  "`tma_store`" },
-	{ OP_BULK_LOAD,   BY_CTA,     true,  "`bulk_load`" },
-	{ OP_BULK_STORE,  BY_CTA,     true,  "`bulk_store`" },
-	{ OP_STORE_WAIT,  BY_CTA,     true,  "`store_wait`" },
-	{ OP_ARRIVE,      BY_CTA,     true,  "`arrive`" },
-	{ OP_WAIT,        BY_WARP,    true,  "`wait`" },
-	{ OP_WAIT_PARITY, BY_WARP,    true,  "`wait`" },
-	{ OP_SYNC,        BY_CTA,     false, "`sync`" },
-	{ OP_SYNC_WARP,   BY_WARP,    false, "`sync_warp`" },
-	{ OP_SYNC_ARRIVE, BY_CTA,     false, "`sync_arrive`" },
-	{ OP_CLUSTER_SYNC, BY_NOTHING, false, "`cluster_sync`" },
+	{ OP_TMA_STORE,   BY_CTA,     true,  "'tma_store'" },
+	{ OP_BULK_LOAD,   BY_CTA,     true,  "'bulk_load'" },
+	{ OP_BULK_STORE,  BY_CTA,     true,  "'bulk_store'" },
+	{ OP_STORE_WAIT,  BY_CTA,     true,  "'store_wait'" },
+	{ OP_ARRIVE,      BY_CTA,     true,  "'arrive'" },
+	{ OP_WAIT,        BY_WARP,    true,  "'wait'" },
+	{ OP_WAIT_PARITY, BY_WARP,    true,  "'wait'" },
+	{ OP_SYNC,        BY_CTA,     false, "'sync'" },
+	{ OP_SYNC_WARP,   BY_WARP,    false, "'sync_warp'" },
+	{ OP_SYNC_ARRIVE, BY_CTA,     false, "'sync_arrive'" },
+	{ OP_CLUSTER_SYNC, BY_NOTHING, false, "'cluster_sync'" },
 };
 
 static bool of_warps(const Op *op)
@@ -164,23 +164,23 @@ static const char *people(const Checker *c, Variation most_allowed)
 		return "threads of the cluster";
 	if (most_allowed == BY_WARP)
 		return "threads of a warp";
-	return c->team->code == OP_ROLE ? arena_printf(c->t->arena, "threads of role `%s`", attr_text(c->team, AT_NAME, "")) : "threads of the CTA";
+	return c->team->code == OP_ROLE ? arena_printf(c->t->arena, "threads of role '%s'", attr_text(c->team, AT_NAME, "")) : "threads of the CTA";
 }
 
 static void note_origin(Checker *c, Varies v)
 {
 	static const char *const differs[] = { "", "from CTA to CTA", "from warp to warp", "from thread to thread" };
 	if (v.from->code == OP_ONCE)
-		diag_note(c->t->diags, v.from->loc, "only one thread does what `once` says");
+		diag_note(c->t->diags, v.from->loc, "only one thread does what 'once' says");
 	else if (v.from->code == OP_SET)
-		diag_note(c->t->diags, v.from->loc, "each thread has what its elements give: `any` and `all` make it one");
+		diag_note(c->t->diags, v.from->loc, "each thread has what its elements give: 'any' and 'all' make it one");
 	else if (v.from->code == OP_VOTE)
-		diag_note(c->t->diags, v.from->loc, "this `%s` differs %s", attr_text(v.from, AT_KIND, ""), differs[v.by]);
+		diag_note(c->t->diags, v.from->loc, "this '%s' differs %s", attr_text(v.from, AT_KIND, ""), differs[v.by]);
 	else if (v.from->code == OP_BLOCK_IDX)
-		diag_note(c->t->diags, v.from->loc, "`blockIdx.x` differs %s of the cluster", differs[v.by]);
+		diag_note(c->t->diags, v.from->loc, "'blockIdx.x' differs %s of the cluster", differs[v.by]);
 	else
 		diag_note(c->t->diags, v.from->loc, "%s%s differs %s", v.from->code == OP_ATOMIC ? "the old value of an " : "",
-			v.from->code == OP_ATOMIC ? "atomic" : arena_printf(c->t->arena, "`%s()`", op_info(v.from->code)->text), differs[v.by]);
+			v.from->code == OP_ATOMIC ? "atomic" : arena_printf(c->t->arena, "'%s()'", op_info(v.from->code)->text), differs[v.by]);
 }
 
 static void report_control(Checker *c, const Op *op, const Need *n, const Control *at)
@@ -194,13 +194,13 @@ static void report_control(Checker *c, const Op *op, const Need *n, const Contro
 	diag_note(c->t->diags, at->op->loc, "the condition is here");
 	note_origin(c, at->varies);
 	if (at->varies.by == BY_THREAD && n->most == BY_WARP)
-		diag_help(c->t->diags, "choose warps by warp(), and one thread by `once`");
+		diag_help(c->t->diags, "choose warps by warp(), and one thread by 'once'");
 }
 
 static void report_once(Checker *c, const Op *op, const Need *n)
 {
 	c->ok = false;
-	tir_error(c->t, op, E_NOT_UNIFORM, "%s needs all %s and cannot stand in `once`", n->what, people(c, n->most));
+	tir_error(c->t, op, E_NOT_UNIFORM, "%s needs all %s and cannot stand in 'once'", n->what, people(c, n->most));
 }
 
 static void report_index(Checker *c, const Op *op, const Need *n, Varies v)

@@ -47,7 +47,7 @@ static void give(Infer *in, Op *op, const Form *form, const Op *because)
 			if (is_written(in, op))
 				diag_help(in->t->diags, "leave the layout out of its declaration: it is inferred");
 			else if (mma_columns(form) && mma_columns(have))
-				diag_help(in->t->diags, "a product's left operand of 8 bits is made by `weave`, or copied from a shared tile");
+				diag_help(in->t->diags, "a product's left operand of 8 bits is made by 'weave', or copied from a shared tile");
 			else
 				diag_help(in->t->diags, "copy it to a second fragment through a shared tile");
 		}
@@ -311,14 +311,14 @@ static void check_swizzle(Infer *in, const Op *op)
 	if (!width)
 		return;
 	if (tile < 2) {
-		tir_error(in->t, op, E_LAYOUT, "`%s` has layout swizzle%lld, but no rows to swizzle", object_name(op), (long long)width);
+		tir_error(in->t, op, E_LAYOUT, "'%s' has layout swizzle%lld, but no rows to swizzle", object_name(op), (long long)width);
 		in->failed = true;
 	} else if (row % width != 0) {
-		tir_error(in->t, op, E_LAYOUT, "`%s` has layout swizzle%lld, but rows of %lld bytes, no multiple of %lld", object_name(op),
+		tir_error(in->t, op, E_LAYOUT, "'%s' has layout swizzle%lld, but rows of %lld bytes, no multiple of %lld", object_name(op),
 			(long long)width, (long long)row, (long long)width);
 		in->failed = true;
 	} else if (ty->shape[ty->rank - 2] % 8 != 0 && (row > width || tile > 2)) {
-		tir_error(in->t, op, E_LAYOUT, "`%s` has layout swizzle%lld and several %s of %lld rows, no multiple of 8", object_name(op),
+		tir_error(in->t, op, E_LAYOUT, "'%s' has layout swizzle%lld and several %s of %lld rows, no multiple of 8", object_name(op),
 			(long long)width, row > width ? "panels" : "planes", (long long)ty->shape[ty->rank - 2]);
 		in->failed = true;
 	}
@@ -377,10 +377,10 @@ static void check_copies(Infer *in, const Op *loop, const Layout *l)
 			from = private_source(body, access_mask(op));
 		if (!from)
 			continue;
-		tir_error(in->t, op, E_LAYOUT, "each element of `%s` has copies in several threads, and one of them alone writes `%s`: the others cannot know what it read",
+		tir_error(in->t, op, E_LAYOUT, "each element of '%s' has copies in several threads, and one of them alone writes '%s': the others cannot know what it read",
 			object_name(object_of(op)), object_name(object_of(from)));
-		diag_note(in->t->diags, from->loc, "`%s` is read here", object_name(object_of(from)));
-		diag_help(in->t->diags, "read `%s` in one element loop and write it in another, with a sync between", object_name(object_of(from)));
+		diag_note(in->t->diags, from->loc, "'%s' is read here", object_name(object_of(from)));
+		diag_help(in->t->diags, "read '%s' in one element loop and write it in another, with a sync between", object_name(object_of(from)));
 		in->failed = true;
 	}
 }
@@ -395,7 +395,7 @@ static void check_part(Infer *in, const Op *op, const TileRef *r)
 	value_const_int(r->start[1], &first);
 	if (first % block == 0 && r->dims[1] % block == 0)
 		return;
-	tir_error(in->t, op, E_LAYOUT, "columns %lld to %lld of `%s`, which has layout %s: parts of it are multiples of %d columns",
+	tir_error(in->t, op, E_LAYOUT, "columns %lld to %lld of '%s', which has layout %s: parts of it are multiples of %d columns",
 		(long long)first, (long long)(first + r->dims[1] - 1), object_name(r->object), layout_name(in->t, r->object), block);
 	diag_help(in->t->diags, "stage it through a shared tile, or select the columns in an element loop");
 	in->failed = true;
@@ -418,9 +418,9 @@ static void report_unfit(Infer *in, const Op *op, const char *why)
 	else if (op->code == OP_PARALLEL)
 		tir_error(in->t, op, E_LAYOUT, "these extents cannot be spread over the threads: %s", why);
 	else
-		tir_error(in->t, op, E_LAYOUT, "the elements of `%s` cannot be spread over the threads: %s", object_name(op), why);
+		tir_error(in->t, op, E_LAYOUT, "the elements of '%s' cannot be spread over the threads: %s", object_name(op), why);
 	if (attr_layout(op)->kind == FORM_BLOCKED)
-		diag_help(in->t->diags, "extents of element loops and of fragments that no product uses are powers of two: use the next one, and `if (i < n)`");
+		diag_help(in->t->diags, "extents of element loops and of fragments that no product uses are powers of two: use the next one, and 'if (i < n)'");
 }
 
 /* Every layout must exist for its shape. */

@@ -32,10 +32,10 @@ static bool known_pass(Tir *t, const char *name)
 		if (strcmp(names[i], name) == 0)
 			return true;
 	}
-	diag_error(t->diags, (Loc){ 0 }, E_UNKNOWN_NAME, "there is no pass `%s`", name);
+	diag_error(t->diags, (Loc){ 0 }, E_UNKNOWN_NAME, "there is no pass '%s'", name);
 	const char *near = nearest_name(name, names, PASS_COUNT);
 	if (near)
-		diag_help(t->diags, "did you mean `%s`?", near);
+		diag_help(t->diags, "did you mean '%s'?", near);
 	return false;
 }
 

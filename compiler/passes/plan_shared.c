@@ -134,9 +134,9 @@ static void place_scratches(Planner *p)
 
 static void alias_error(Planner *p, const Op *tile, const Op *base, const char *why)
 {
-	tir_error(p->t, tile, E_SHARED_SIZE, "`%s` does not fit at(%s, %lld): %s", object_name(tile), object_name(base),
+	tir_error(p->t, tile, E_SHARED_SIZE, "'%s' does not fit at(%s, %lld): %s", object_name(tile), object_name(base),
 		(long long)attr_int(tile, AT_AT_OFFSET, 0), why);
-	diag_note(p->t->diags, base->loc, "`%s` is declared here", object_name(base));
+	diag_note(p->t->diags, base->loc, "'%s' is declared here", object_name(base));
 	p->ok = false;
 }
 
@@ -195,7 +195,7 @@ static void check_total(Planner *p)
 	if (p->top <= limit)
 		return;
 	const char *with = ctas > 1 ? arena_printf(p->t->arena, " with occupancy (%lld)", (long long)ctas) : "";
-	tir_error(p->t, p->kernel, E_SHARED_SIZE, "kernel `%s` needs %lld bytes of shared memory; a CTA has %lld%s",
+	tir_error(p->t, p->kernel, E_SHARED_SIZE, "kernel '%s' needs %lld bytes of shared memory; a CTA has %lld%s",
 		attr_text(p->kernel, AT_NAME, ""), (long long)p->top, (long long)limit, with);
 	note_tiles(p);
 	p->ok = false;

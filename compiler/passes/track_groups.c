@@ -175,7 +175,7 @@ static unsigned line_of(const Tracker *k, Loc loc)
 
 static void note_product(Tracker *k, const Entry *e)
 {
-	diag_note(k->t->diags, e->mma->loc, "the product that %s `%s` is issued here", e->result ? "writes" : "reads", object_name(e->box.frag));
+	diag_note(k->t->diags, e->mma->loc, "the product that %s '%s' is issued here", e->result ? "writes" : "reads", object_name(e->box.frag));
 }
 
 /* One missing wait is one error, however often its product's fragment is touched. */
@@ -195,7 +195,7 @@ static void error_touch(Tracker *k, const Op *op, const Entry *e, bool write)
 	k->ok = false;
 	if (!is_new(k, e))
 		return;
-	tir_error(k->t, op, E_IN_FLIGHT, "`%s` is %s while the product of line %u that %s it is in flight",
+	tir_error(k->t, op, E_IN_FLIGHT, "'%s' is %s while the product of line %u that %s it is in flight",
 		object_name(e->box.frag), write ? "written" : "read", line_of(k, e->mma->loc), e->result ? "writes" : "reads");
 	note_product(k, e);
 	diag_help(k->t->diags, "put a wgmma_wait between the two");
@@ -209,7 +209,7 @@ static void error_left(Tracker *k, Loc loc, const State *s, const char *where)
 		diag_error(k->t->diags, loc, E_IN_FLIGHT, "a group of products may be in flight %s", where);
 		return;
 	}
-	diag_error(k->t->diags, loc, E_IN_FLIGHT, "the product of line %u that %s `%s` may be in flight %s", line_of(k, e->mma->loc),
+	diag_error(k->t->diags, loc, E_IN_FLIGHT, "the product of line %u that %s '%s' may be in flight %s", line_of(k, e->mma->loc),
 		e->result ? "writes" : "reads", object_name(e->box.frag), where);
 	note_product(k, e);
 }
@@ -298,7 +298,7 @@ static void product_sync(Tracker *k, State *s, const Op *op)
 	if (state_empty(s))
 		return;
 	error_left(k, op->loc, s, "at a synchronous product");
-	diag_help(k->t->diags, "put wgmma_wait(0) before it, or make it `async`");
+	diag_help(k->t->diags, "put wgmma_wait(0) before it, or make it 'async'");
 	*s = (State){ 0 };
 }
 

@@ -73,7 +73,7 @@ static bool expect(Parser *p, char c)
 {
 	if (accept(p, c))
 		return true;
-	return fail(p, p->at, E_SYNTAX, arena_printf(p->t->arena, "expected `%c`", c));
+	return fail(p, p->at, E_SYNTAX, arena_printf(p->t->arena, "expected '%c'", c));
 }
 
 static bool is_word(char c)
@@ -123,7 +123,7 @@ static const char *value_name(Parser *p)
 		return NULL;
 	const char *name = is_word(p->text[p->at]) ? word(p) : NULL;
 	if (!name)
-		fail(p, p->at, E_SYNTAX, "expected the name of a value after `%`");
+		fail(p, p->at, E_SYNTAX, "expected the name of a value after '%'");
 	return name;
 }
 
@@ -197,7 +197,7 @@ static bool tensor_rank(Parser *p, Type *t)
 	const char *w = word(p);
 	int64_t rank;
 	if (!w || strcmp(w, "rank") != 0)
-		return fail(p, begin, E_SYNTAX, "expected `rank`");
+		return fail(p, begin, E_SYNTAX, "expected 'rank'");
 	if (!integer(p, &rank))
 		return false;
 	if (rank < 0 || rank > TIR_MAX_RANK)
@@ -237,7 +237,7 @@ static bool type(Parser *p, Type *t)
 	else
 		*t = type_scalar(dtype_from_name(w));
 	if (t->kind == TY_SCALAR && t->dtype == DT_NONE)
-		return fail(p, begin, E_SYNTAX, arena_printf(p->t->arena, "unknown type `%s`", w));
+		return fail(p, begin, E_SYNTAX, arena_printf(p->t->arena, "unknown type '%s'", w));
 	return true;
 }
 
@@ -317,10 +317,10 @@ static bool unknown_attr(Parser *p, uint32_t begin, const char *name)
 	const char *names[ATTR_IDS];
 	for (int i = 0; i < ATTR_IDS; i++)
 		names[i] = attr_info((AttrId)i)->text;
-	fail(p, begin, E_UNKNOWN_NAME, arena_printf(p->t->arena, "unknown attribute `%s`", name));
+	fail(p, begin, E_UNKNOWN_NAME, arena_printf(p->t->arena, "unknown attribute '%s'", name));
 	const char *near = nearest_name(name, names, ATTR_IDS);
 	if (near)
-		diag_help(p->t->diags, "did you mean `%s`?", near);
+		diag_help(p->t->diags, "did you mean '%s'?", near);
 	return false;
 }
 
@@ -344,7 +344,7 @@ static bool attr(Parser *p, Op *op)
 	if (id == ATTR_IDS)
 		return unknown_attr(p, begin, name);
 	if (attr_get(op, id))
-		return fail(p, begin, E_REDEFINED, arena_printf(p->t->arena, "attribute `%s` is given twice", name));
+		return fail(p, begin, E_REDEFINED, arena_printf(p->t->arena, "attribute '%s' is given twice", name));
 	if (!expect(p, '='))
 		return false;
 	if (peek(p) == '[')
@@ -410,7 +410,7 @@ static bool region_ops(Parser *p, Region *r)
 		return false;
 	while (!accept(p, '}')) {
 		if (!peek(p))
-			return fail(p, p->at, E_SYNTAX, "expected `}`");
+			return fail(p, p->at, E_SYNTAX, "expected '}'");
 		Op *op = parse_op(p);
 		if (!op)
 			return false;
@@ -424,7 +424,7 @@ static bool regions(Parser *p, Op *op)
 	int n = 0;
 	while (peek(p) == '{' || peek(p) == '(') {
 		if (n == op_info(op->code)->regions)
-			return fail(p, p->at, E_SYNTAX, arena_printf(p->t->arena, "`%s` has %d regions", op_info(op->code)->text, n));
+			return fail(p, p->at, E_SYNTAX, arena_printf(p->t->arena, "'%s' has %d regions", op_info(op->code)->text, n));
 		if (++p->depth > MAX_DEPTH)
 			return fail(p, p->at, E_LIMIT, arena_printf(p->t->arena, "regions are nested more than %d deep", MAX_DEPTH));
 		Region *r = tir_region(p->t, op, n++);
@@ -501,7 +501,7 @@ static Opcode opcode(Parser *p)
 	if (!text)
 		fail(p, begin, E_SYNTAX, "expected an operation");
 	else if (code == OP_COUNT)
-		fail(p, begin, E_UNKNOWN_NAME, arena_printf(p->t->arena, "unknown operation `%s`", text));
+		fail(p, begin, E_UNKNOWN_NAME, arena_printf(p->t->arena, "unknown operation '%s'", text));
 	return code;
 }
 

@@ -420,7 +420,7 @@ static void check_scan(Verifier *v, const Op *op)
 static void check_role(Verifier *v, const Op *op)
 {
 	if (tir_enclosing(op, OP_ROLE) || tir_enclosing(op, OP_ONCE))
-		verify_bad(v, op, "inside a role or `once`");
+		verify_bad(v, op, "inside a role or 'once'");
 }
 
 static void check_parallel(Verifier *v, const Op *op)
@@ -434,7 +434,7 @@ static void check_yield(Verifier *v, const Op *op)
 {
 	const Op *owner = op->parent->owner;
 	if (owner->code != OP_WHILE || op->parent != owner->regions[0] || op->next)
-		verify_bad(v, op, "does not end the condition of a `while`");
+		verify_bad(v, op, "does not end the condition of a 'while'");
 }
 
 static void check_control(Verifier *v, const Op *op)

@@ -207,16 +207,16 @@ static bool resolve(TileCpuImage *im, const Elf64_Sym *s, uint64_t *value)
 	if (s->st_shndx == SHN_ABS) {
 		*value = s->st_value;
 	} else if (s->st_shndx == SHN_COMMON) {
-		return fail(im, "`%s` is a common symbol: compile with -fno-common", name);
+		return fail(im, "'%s' is a common symbol: compile with -fno-common", name);
 	} else if (s->st_shndx != SHN_UNDEF) {
 		if (s->st_shndx >= im->nsections)
-			return fail(im, "symbol `%s` is in no section of the object", name);
+			return fail(im, "symbol '%s' is in no section of the object", name);
 		*value = im->sections[s->st_shndx].sh_addr + s->st_value;
 	} else if (*name) {
 		*value = (uint64_t)(uintptr_t)symbol_address(name);
 		/* the name of the GOT itself is used in distances only */
 		if (!*value && ELF64_ST_BIND(s->st_info) != STB_WEAK && strcmp(name, "_GLOBAL_OFFSET_TABLE_"))
-			return fail(im, "unknown symbol `%s`: the CPU device does not provide it", name);
+			return fail(im, "unknown symbol '%s': the CPU device does not provide it", name);
 		if (!strcmp(name, "_GLOBAL_OFFSET_TABLE_"))
 			*value = (uint64_t)(uintptr_t)im->got;
 	}
@@ -252,7 +252,7 @@ static bool put32(TileCpuImage *im, const Elf64_Sym *s, uint8_t *at, int64_t val
 	uint32_t low = (uint32_t)value;
 
 	if (!fits)
-		return fail(im, "`%s` is too far for a 32-bit relocation: compile with -fPIC", symbol_name(im, s));
+		return fail(im, "'%s' is too far for a 32-bit relocation: compile with -fPIC", symbol_name(im, s));
 	memcpy(at, &low, 4);
 	return true;
 }
@@ -304,7 +304,7 @@ static bool relocate(TileCpuImage *im, uint64_t number, uint32_t type, uint8_t *
 	case R_X86_64_GOTPCREL:
 	case R_X86_64_GOTPCRELX:
 	case R_X86_64_REX_GOTPCRELX: return put32(im, s, at, (int64_t)((uint64_t)(uintptr_t)&im->got[number] - here) + addend, true);
-	default: return fail(im, "relocation type %u (of `%s`) is not supported", type, symbol_name(im, s));
+	default: return fail(im, "relocation type %u (of '%s') is not supported", type, symbol_name(im, s));
 	}
 }
 

@@ -195,7 +195,7 @@ void run_build_arguments(Run *r)
 	check_names(r, &o->outs, "--out");
 	check_names(r, &o->compares, "--compare");
 	if (o->trace && !find_param(r, "trace", &p))
-		tool_die(EXIT_USAGE, "--trace: kernel %s has no parameter `trace`: compile it with -D TRACE=N", tilert_kernel_name(r->kernel));
+		tool_die(EXIT_USAGE, "--trace: kernel %s has no parameter 'trace': compile it with -D TRACE=N", tilert_kernel_name(r->kernel));
 	for (size_t i = 0; i < tilert_kernel_param_count(r->kernel); i++) {
 		run_check(tilert_kernel_param(r->kernel, i, &p));
 		r->n_tensors += p.kind == TILERT_ARG_TENSOR;
