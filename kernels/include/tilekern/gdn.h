@@ -143,7 +143,7 @@ TILERT_API void tilekern_gdn_call_destroy(tilekern_gdn_call *c);
  *
  * key_dim up to 128, value_dim up to 256, multiples of 8; with fp16 the gradients of states, and dout u^T of a chunk, are fp16 operands: up to 65504.  Rows of
  * gradients behind the last offset of cu_seqlens are written as 0.
- * kernels/gdn/README.md has the errors.
+ * kernels/gdn/RESULTS.md has the errors.
  */
 typedef struct tilekern_gdn_backward_params {
 	size_t size;                       /**< of this struct; set by tilekern_gdn_backward_params_init */

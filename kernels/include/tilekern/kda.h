@@ -142,7 +142,7 @@ TILERT_API void tilekern_kda_call_destroy(tilekern_kda_call *c);
  * the forward is in forward->saved, where that call left it, or, where that is 0, made again from the inputs.  Every gradient has the same bits in every run.
  *
  * Gates have the type of q, k, v or are f32; key_dim and value_dim are multiples of 8.  Rows of gradients behind the last offset of cu_seqlens are written
- * as 0.  kernels/kda/README.md has the errors.
+ * as 0.  kernels/kda/RESULTS.md has the errors.
  */
 typedef struct tilekern_kda_backward_params {
 	size_t size;                       /**< of this struct; set by tilekern_kda_backward_params_init */

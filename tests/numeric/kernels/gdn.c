@@ -159,7 +159,7 @@ static const GdnRow saves[] = {
 	{ .name = "saves_joined", .in = { .gates = GDN_GATES_PATCHES }, .lengths = one_long, .spare = 100, .save = true, .processors = 16, .states = GDN_BOTH },
 };
 
-/* Long sequences of few heads.  16 processors have units of 4 or 5 chunks; beyond 64 chunks they are joined (kernels/gdn/README.md). */
+/* Long sequences of few heads.  16 processors have units of 4 or 5 chunks; beyond 64 chunks they are joined (kernels/gdn/DESIGN.md). */
 #define AUTO .split = TILEKERN_SPLIT_AUTO, .processors = 16
 #define EXACT .split = TILEKERN_SPLIT_EXACT, .processors = 16
 static const GdnRow splits[] = {
