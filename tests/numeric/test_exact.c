@@ -146,8 +146,8 @@ static void test_parts(void **state)
 static void test_parts_that_begin_wrong(void **state)
 {
 	static const struct { int row, column; const char *why; } cases[] = {
-		{ 4, 0, "`sa` from a row on that is no multiple of 8" },
-		{ 8, 48, "columns of `sa` that begin inside a panel of 64 and end in another" },
+		{ 4, 0, "'sa' from a row on that is no multiple of 8" },
+		{ 8, 48, "columns of 'sa' that begin inside a panel of 64 and end in another" },
 		{ 8, 4, "begin at no multiple of 8" },
 	};
 	TileRun *r = *state;

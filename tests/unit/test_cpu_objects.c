@@ -113,7 +113,7 @@ static void test_bad_objects(void **state)
 	if (!elf)
 		skip();
 	assert_null(tilecpu_image_load(elf, size, error, sizeof error));
-	expect_error(-1, "unknown symbol `nobody_has_this`");
+	expect_error(-1, "unknown symbol 'nobody_has_this'");
 	for (size_t cut = 0; cut < size; cut += 97) {
 		im = tilecpu_image_load(elf, cut, error, sizeof error);
 		assert_null(im);

@@ -209,19 +209,19 @@ static void expect_parse_error(const char *text, const char *error)
 static void test_parse_errors(void **state)
 {
 	(void)state;
-	expect_parse_error("kernel {name=\"k\" {", "t.tir:1:18: error: expected `}`");
+	expect_parse_error("kernel {name=\"k\" {", "t.tir:1:18: error: expected '}'");
 	expect_parse_error("sync", "only kernels");
-	expect_parse_error("kernel {\n  frobnicate\n}", "t.tir:2:3: error: unknown operation `frobnicate`");
+	expect_parse_error("kernel {\n  frobnicate\n}", "t.tir:2:3: error: unknown operation 'frobnicate'");
 	expect_parse_error("kernel { assert %x }", "%x is not defined before this");
 	expect_parse_error("kernel { %1 = thread : i32 %1 = lane : i32 }", "%1 is defined twice");
 	expect_parse_error("kernel { %1 = thread }", "a result needs a type");
 	expect_parse_error("kernel { sync : i32 }", "a type without a result");
-	expect_parse_error("kernel { %1 = thread : i33 }", "unknown type `i33`");
+	expect_parse_error("kernel { %1 = thread : i33 }", "unknown type 'i33'");
 	expect_parse_error("kernel { %1 = frag : frag<f32, 1x2x3x4x5x6x7> }", "too many dimensions");
 	expect_parse_error("kernel {name=\"k}", "closing quote");
 	expect_parse_error("kernel {name=1, name=2} {}", "given twice");
-	expect_parse_error("kernel {thread=32} {}", "unknown attribute `thread`");
-	expect_parse_error("kernel { sync {} }", "`sync` has 0 regions");
+	expect_parse_error("kernel {thread=32} {}", "unknown attribute 'thread'");
+	expect_parse_error("kernel { sync {} }", "'sync' has 0 regions");
 	expect_parse_error("kernel { once", "expected");
 	expect_parse_error("kernel { % ", "name of a value");
 }
@@ -333,7 +333,7 @@ static const struct { const char *op, *error; } ill_formed[] = {
 	{ "%1 = mbarrier {name=\"n\", slots=1} : mbarrier", "neither {from} nor {count}" },
 	{ "%1 = barrier {name=\"n\"} : barrier", "neither {from} nor {count}" },
 	{ "role {name=\"A\", first_warp=0, warps=1} (%i : i32) { }", "{instances} is missing" },
-	{ "once { role {name=\"A\", first_warp=0, warps=1, instances=1} (%i : i32) { } }", "inside a role or `once`" },
+	{ "once { role {name=\"A\", first_warp=0, warps=1, instances=1} (%i : i32) { } }", "inside a role or 'once'" },
 	{ "kernel {name=\"n\", threads=32} { }", "inside a kernel" },
 	{ "print %s {format=\"\"}", "operand 0 is shared" },
 	{ "assert %z", "operand 0 is i32, not bool" },

@@ -28,6 +28,14 @@ static void expect_unchanged(Buffer b, const void *before)
 	free(now);
 }
 
+/* CPU device: sequences that overlap race. */
+static void look_for_races(bool on)
+{
+	const tilert_cpu_checks checks = { .races = on, .arithmetic = 1, .timeout = 60 };
+	if (numeric_on_cpu())
+		OK(tilert_cpu_set_checks(numeric_device(), &checks));
+}
+
 /* Offsets that are none - negative, descending, beyond the tokens: nothing but the outputs is written, and the call after it is right. */
 static void run_wild(const void *row)
 {
@@ -41,6 +49,7 @@ static void run_wild(const void *row)
 	random_init(&random, r->row.in.seed);
 	for (size_t i = 0; i < INPUTS; i++)
 		before[i] = inputs[i].p ? buffer_take(inputs[i]) : NULL;
+	look_for_races(false);
 	for (int round = 0; round < ROUNDS; round++) {
 		for (int64_t i = 0; i <= n; i++) {
 			int64_t x = wild_offset(&random, tokens, r->row.lengths_i64);
@@ -65,6 +74,7 @@ static void run_wild(const void *row)
 			free(buffer_take(r->u.buffer));
 		}
 	}
+	look_for_races(true);
 	r->offsets[n] = used;
 	OK(tilert_upload(numeric_device(), r->cu.p, proper, r->cu.bytes));
 	gdn_run_poison(r);
