@@ -97,6 +97,11 @@ tilert_status rt_cuda_open(tilert_device *d, int ordinal);
 /* Makes the device's context current when it is not; rt_cuda_leave undoes that. */
 tilert_status rt_cuda_enter(const tilert_device *d, bool *pushed);
 void rt_cuda_leave(const tilert_device *d, bool pushed);
+/* The same for what a capture of any stream forbids though it touches none: loads, unloads, graphs of our own.  Inside one the driver would refuse it, and
+ * spoil the capture. */
+typedef struct CudaEntry { bool pushed; int capture_mode; } CudaEntry;
+tilert_status rt_cuda_enter_relaxed(const tilert_device *d, CudaEntry *e);
+void rt_cuda_leave_relaxed(const tilert_device *d, CudaEntry *e);
 
 /* launch_cpu.c and launch_cuda.c */
 tilert_status rt_cpu_code_load(tilert_module *m);

@@ -29,6 +29,22 @@ void rt_cuda_leave(const tilert_device *d, bool pushed)
 		d->cu->cuCtxPopCurrent(&popped);
 }
 
+tilert_status rt_cuda_enter_relaxed(const tilert_device *d, CudaEntry *e)
+{
+	tilert_status s = rt_cuda_enter(d, &e->pushed);
+
+	e->capture_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	if (!s)
+		d->cu->cuThreadExchangeStreamCaptureMode(&e->capture_mode);
+	return s;
+}
+
+void rt_cuda_leave_relaxed(const tilert_device *d, CudaEntry *e)
+{
+	d->cu->cuThreadExchangeStreamCaptureMode(&e->capture_mode);
+	rt_cuda_leave(d, e->pushed);
+}
+
 /* ---- opening ---- */
 
 static tilert_status find_device(tilert_device *d, int ordinal)

@@ -41,20 +41,16 @@ static tilert_status make(const tilert_device *d, tilert_prepared *const *p, siz
 	return s;
 }
 
-/* The caller's thread may be capturing another stream: what that forbids does not concern ours. */
 tilert_status rt_cuda_graph_make(tilert_prepared *const *p, size_t n, void **out)
 {
 	const tilert_device *d = p[0]->device;
-	int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-	bool pushed;
-	tilert_status s = rt_cuda_enter(d, &pushed);
+	CudaEntry e;
+	tilert_status s = rt_cuda_enter_relaxed(d, &e);
 
 	if (s)
 		return s;
-	d->cu->cuThreadExchangeStreamCaptureMode(&mode);
 	s = make(d, p, n, out);
-	d->cu->cuThreadExchangeStreamCaptureMode(&mode);
-	rt_cuda_leave(d, pushed);
+	rt_cuda_leave_relaxed(d, &e);
 	return s;
 }
 
@@ -85,10 +81,10 @@ tilert_status rt_cuda_graph_launch(const tilert_device *d, void *graph, tilert_s
 
 void rt_cuda_graph_free(const tilert_device *d, void *graph)
 {
-	bool pushed;
+	CudaEntry e;
 
-	if (rt_cuda_enter(d, &pushed))
+	if (rt_cuda_enter_relaxed(d, &e))
 		return;
 	d->cu->cuGraphExecDestroy(graph);
-	rt_cuda_leave(d, pushed);
+	rt_cuda_leave_relaxed(d, &e);
 }

@@ -110,8 +110,8 @@ static tilert_status find_function(tilert_kernel *kernel)
 
 tilert_status rt_cuda_code_load(tilert_module *m)
 {
-	bool pushed;
-	tilert_status s = rt_cuda_enter(m->device, &pushed);
+	CudaEntry e;
+	tilert_status s = rt_cuda_enter_relaxed(m->device, &e);
 
 	if (s)
 		return s;
@@ -120,18 +120,18 @@ tilert_status rt_cuda_code_load(tilert_module *m)
 		s = find_function(&m->kernels[i]);
 	if (s && m->code)
 		m->device->cu->cuModuleUnload(m->code);
-	rt_cuda_leave(m->device, pushed);
+	rt_cuda_leave_relaxed(m->device, &e);
 	return s;
 }
 
 void rt_cuda_code_unload(tilert_module *m)
 {
-	bool pushed;
+	CudaEntry e;
 
-	if (rt_cuda_enter(m->device, &pushed))
+	if (rt_cuda_enter_relaxed(m->device, &e))
 		return;
 	m->device->cu->cuModuleUnload(m->code);
-	rt_cuda_leave(m->device, pushed);
+	rt_cuda_leave_relaxed(m->device, &e);
 }
 
 /* ---- tensor maps ---- */

@@ -47,6 +47,12 @@ static CUresult not_captured(void)
 	return fake->capturing ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : in_context();
 }
 
+/* What touches no stream it lets a thread do that has asked for it. */
+static CUresult relaxed(void)
+{
+	return fake->thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED ? in_context() : not_captured();
+}
+
 static CUresult fake_cuInit(unsigned flags) { return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; }
 
 static CUresult fake_cuGetErrorName(CUresult r, const char **out)
@@ -188,10 +194,10 @@ static CUresult fake_cuStreamCreate(CUstream *out, unsigned flags)
 	(void)flags;
 	*out = (CUstream)(void *)&others[0];
 	fake->streams++;
-	return in_context();
+	return relaxed();
 }
 
-static CUresult fake_cuStreamDestroy(CUstream s) { (void)s; fake->streams--; return in_context(); }
+static CUresult fake_cuStreamDestroy(CUstream s) { (void)s; fake->streams--; return relaxed(); }
 static CUresult fake_cuStreamSynchronize(CUstream s) { (void)s; return not_captured(); }
 
 /* ---- captures: the launches of a stream of its own ---- */
@@ -236,11 +242,11 @@ static CUresult fake_cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph g, un
 		return CUDA_ERROR_INVALID_VALUE;
 	*out = (CUgraphExec)(void *)&graphs[1];
 	fake->execs++;
-	return in_context();
+	return relaxed();
 }
 
 static CUresult fake_cuGraphDestroy(CUgraph g) { (void)g; fake->graphs--; return in_context(); }
-static CUresult fake_cuGraphExecDestroy(CUgraphExec g) { (void)g; fake->execs--; return in_context(); }
+static CUresult fake_cuGraphExecDestroy(CUgraphExec g) { (void)g; fake->execs--; return relaxed(); }
 
 static CUresult fake_cuGraphLaunch(CUgraphExec g, CUstream s)
 {
@@ -286,14 +292,14 @@ static CUresult fake_cuModuleLoadDataEx(CUmodule *out, const void *image, unsign
 	fake->loads++;
 	fake->loaded_ptx = is_ptx;
 	*out = (CUmodule)(void *)&primaries[0];
-	return not_captured();
+	return relaxed();
 }
 
 static CUresult fake_cuModuleUnload(CUmodule m)
 {
 	(void)m;
 	fake->unloads++;
-	return not_captured();
+	return relaxed();
 }
 
 static CUresult fake_cuModuleGetFunction(CUfunction *out, CUmodule m, const char *name)
@@ -302,7 +308,7 @@ static CUresult fake_cuModuleGetFunction(CUfunction *out, CUmodule m, const char
 	if (!strcmp(name, "absent"))
 		return CUDA_ERROR_NOT_FOUND;
 	*out = (CUfunction)(void *)&primaries[1];
-	return not_captured();
+	return relaxed();
 }
 
 static CUresult fake_cuFuncSetAttribute(CUfunction f, int attribute, int value)
@@ -312,7 +318,7 @@ static CUresult fake_cuFuncSetAttribute(CUfunction f, int attribute, int value)
 		fake->max_dynamic_smem = value;
 	if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
 		fake->non_portable = value;
-	return not_captured();
+	return relaxed();
 }
 
 static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra)

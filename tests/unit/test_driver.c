@@ -351,6 +351,36 @@ static void test_chain(void **state)
 	close_launch(&l);
 }
 
+/* A chain of our own is made and given up inside a capture, and a module loaded, used and closed: neither touches a captured stream. */
+static void test_what_a_capture_may_meet(void **state)
+{
+	Launch l = set_up_launch(1000);
+	tilert_prepared *p;
+	tilert_chain *before, *within;
+	tilert_module *m;
+	const int usual = 1;
+
+	(void)state;
+	fake->thread_mode = usual;
+	assert_int_equal(tilert_prepare(l.k, l.args, 6, &p), TILERT_OK);
+	assert_int_equal(tilert_chain_create(&p, 1, &before), TILERT_OK);
+	fake->capturing = 1;
+	tilert_chain_destroy(before);
+	assert_int_equal(tilert_chain_create(&p, 1, &within), TILERT_OK);
+	assert_int_equal(tilert_chain_launch(within, (tilert_stream)fake), TILERT_OK);
+	tilert_chain_destroy(within);
+	assert_int_equal(load(l.d, code, 2, &m), TILERT_OK);
+	tilert_module_close(m);
+	assert_int_equal(fake->refused, 0);
+	assert_int_equal(fake->thread_mode, usual);
+	fake->capturing = 0;
+	assert_int_equal(fake->launches, 1);
+	assert_int_equal(fake->execs, 0);
+	assert_int_equal(fake->loads, 2);
+	tilert_prepared_destroy(p);
+	close_launch(&l);
+}
+
 static void test_chains_that_are_none(void **state)
 {
 	Launch l = set_up_launch(1000);
@@ -477,6 +507,7 @@ int main(void)
 		TEST(test_launch_without_attributes),
 		TEST(test_empty_grid_launches_nothing),
 		TEST(test_launch_on_a_capturing_stream),
+		TEST(test_what_a_capture_may_meet),
 		TEST(test_chain),
 		TEST(test_chains_that_are_none),
 		TEST(test_errors_of_launches),

@@ -15,6 +15,10 @@
  * queued on the stream given.  Every function may be called from several threads with the same handle, which is closed when nobody uses it
  * any more; the device must outlive it.
  *
+ * Every function may be called while a stream is captured into a CUDA graph, by this thread or another; what is queued on that stream is captured.  Such a
+ * graph has copies of what its kernels are given: it needs the tensors, the workspace and the open handle, and a prepared call that was captured may
+ * be destroyed.
+ *
  * Parameters.  The struct grows at its end: functions take an older, shorter one, whose later fields have their defaults, and a newer one
  * with zeros behind what they know.
  */

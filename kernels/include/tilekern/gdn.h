@@ -109,10 +109,11 @@ static inline void tilekern_gdn_params_init(tilekern_gdn_params *p)
 }
 
 /** The operator on a device.  Its kernels are inside this library; each is loaded onto the device when a call first needs it, in
- *  tilekern_gdn_prepare or tilekern_gdn_forward: let that not be while a stream is captured into a graph.
+ *  tilekern_gdn_prepare or tilekern_gdn_forward; that may be while a stream is captured into a graph.
  *  @return TILERT_EINVAL, TILERT_ENOMEM. */
 TILERT_API tilert_status tilekern_gdn_open(tilert_device *d, tilekern_gdn **out);
-/** Wait for the calls that were queued before closing.  Prepared calls may be destroyed later, but no longer launched. */
+/** Wait for the calls that were queued before closing.  Prepared calls may be destroyed later, but no longer launched, nor may graphs that calls were captured
+ *  into. */
 TILERT_API void tilekern_gdn_close(tilekern_gdn *gdn);
 
 /** Bytes of workspace that a call with these extents, types and optional outputs needs.  More tokens, sequences or heads never need less, so that one

@@ -110,10 +110,11 @@ static inline void tilekern_kda_params_init(tilekern_kda_params *p)
 }
 
 /** The operator on a device.  Its kernels are inside this library; each is loaded onto the device when a call first needs it, in
- *  tilekern_kda_prepare or tilekern_kda_forward: let that not be while a stream is captured into a graph.
+ *  tilekern_kda_prepare or tilekern_kda_forward; that may be while a stream is captured into a graph.
  *  @return TILERT_EINVAL, TILERT_ENOMEM. */
 TILERT_API tilert_status tilekern_kda_open(tilert_device *d, tilekern_kda **out);
-/** Wait for the calls that were queued before closing.  Prepared calls may be destroyed later, but no longer launched. */
+/** Wait for the calls that were queued before closing.  Prepared calls may be destroyed later, but no longer launched, nor may graphs that calls were captured
+ *  into. */
 TILERT_API void tilekern_kda_close(tilekern_kda *kda);
 
 /** Bytes of workspace that a call with these extents, types and optional outputs needs.  More tokens, sequences or heads never need less, so that one

@@ -202,8 +202,8 @@ TILERT_API void tilert_prepared_grid(const tilert_prepared *p, uint32_t grid[3])
 /**
  * Prepared launches of one device that are queued together, in this order; they must outlive the chain.  On a GPU they are a CUDA graph of
  * its own: the host takes a microsecond for all of them, instead of two and a half for each; the GPU, busy with the same kernels without
- * a pause, takes about one more a chain, and .1 MB of its memory.  Where the stream is being captured they are queued one by one.  Several
- * threads may launch it.
+ * a pause, takes about one more a chain, and .1 MB of its memory.  Where the stream is being captured they are queued one by one, and the
+ * captured graph does not need the chain.  Chains may be made and destroyed during captures.  Several threads may launch it.
  */
 typedef struct tilert_chain tilert_chain;
 TILERT_API tilert_status tilert_chain_create(tilert_prepared *const *launches, size_t n, tilert_chain **out);
