@@ -31,8 +31,8 @@ def devices():
 
 def unprepared():
     """Why calls are not launched as graphs, where that failed."""
-    why = ctypes.c_char_p()
-    count = ops.LIBRARY.tilekern_torch_unprepared(ctypes.byref(why))
+    why = ctypes.create_string_buffer(200)
+    count = ops.LIBRARY.tilekern_torch_unprepared(why, len(why))
     return [("calls", f"{count} could not be made graphs and go kernel by kernel: {why.value.decode()}")] if count else []
 
 

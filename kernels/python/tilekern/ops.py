@@ -30,10 +30,10 @@ def load():
     if not path.exists():
         raise ImportError(f"tilekern: there is no {path}; the wheel has it, or set TILEKERN_LIB to the folder of a build")
     library = ctypes.CDLL(str(path))
-    library.tilekern_torch_register.restype = ctypes.c_char_p
-    failed = library.tilekern_torch_register()
-    if failed:
-        raise ImportError(f"tilekern: {failed.decode()} (PyTorch here is {torch.__version__})")
+    why = ctypes.create_string_buffer(200)
+    library.tilekern_torch_register.argtypes = library.tilekern_torch_unprepared.argtypes = (ctypes.c_char_p, ctypes.c_size_t)
+    if library.tilekern_torch_register(why, len(why)):
+        raise ImportError(f"tilekern: {why.value.decode()} (PyTorch here is {torch.__version__})")
     return library
 
 

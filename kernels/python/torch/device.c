@@ -1,6 +1,5 @@
 #include "device.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -54,20 +53,6 @@ static tilert_stream stream_of(const Frame *f)
 	return stream;
 }
 
-/* A graph is not made while another one is captured. */
-static bool is_capturing(tilert_stream s)
-{
-	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-	int (*ask)(void *, int *);
-	int now = 0;
-	*(void **)&ask = driver ? dlsym(driver, "cuStreamIsCapturing") : NULL;
-	if (ask && ask(s, &now) != 0)
-		now = 1;
-	if (driver)
-		dlclose(driver);
-	return now != 0;
-}
-
 /* ---- calls that come again ------------------------------------------------------------------------------------- */
 
 static uint64_t hash(const Call *c)
@@ -101,36 +86,39 @@ static Remembered *remember(Device *d, const Call *c)
 	return r;
 }
 
-/* What the driver could not make a graph of goes kernel by kernel, and is reported (tilekern.show_config). */
-static struct Unprepared { int count; char why[200]; } unprepared;
-
-TILERT_API int tilekern_torch_unprepared(const char **why);
-int tilekern_torch_unprepared(const char **why)
+TILERT_API int tilekern_torch_unprepared(char *why, size_t size);
+int tilekern_torch_unprepared(char *why, size_t size)
 {
-	*why = unprepared.why;
-	return unprepared.count;
+	int count = 0;
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i <= GPUS; i++) {
+		if (devices[i].unprepared)
+			snprintf(why, size, "%s", devices[i].why);
+		count += devices[i].unprepared;
+	}
+	pthread_mutex_unlock(&lock);
+	return count;
 }
 
-static void prepare(const Family *family, void *handle, const Call *c, Remembered *r)
+static void prepare(Device *d, const Call *c, Remembered *r)
 {
 	Call copy = *c;
-	r->tried = family->prepare(handle, &copy, &r->prepared) != TILERT_OK;
+	r->tried = families[c->family].prepare(d->handles[c->family], &copy, &r->prepared) != TILERT_OK;
 	if (r->tried) {
-		unprepared.count++;
-		snprintf(unprepared.why, sizeof unprepared.why, "%s", tilekern_last_error());
+		d->unprepared++;
+		snprintf(d->why, sizeof d->why, "%s", tilekern_last_error());
 	}
 }
 
-/* A call that was there before is prepared. */
+/* A call that was there before is prepared; during a capture, too: that is one of a stream of its own. */
 static tilert_status queue(Device *d, Call *c, tilert_stream s)
 {
 	const Family *family = &families[c->family];
-	void *handle = d->handles[c->family];
 	Remembered *r = remember(d, c);
-	if (!r->prepared && r->seen && !r->tried && !is_capturing(s))
-		prepare(family, handle, c, r);
+	if (!r->prepared && r->seen && !r->tried)
+		prepare(d, c, r);
 	r->seen = true;
-	return r->prepared ? family->launch(r->prepared, s) : family->run(handle, c, s);
+	return r->prepared ? family->launch(r->prepared, s) : family->run(d->handles[c->family], c, s);
 }
 
 static tilert_status run(const Frame *f, Device *d, Call *c)

@@ -14,6 +14,8 @@ typedef struct Device {
 	void *handles[FAMILIES];
 	Remembered *calls; /* [CALL_SETS][CALL_WAYS] */
 	int next[CALL_SETS];
+	int unprepared; /* calls that the driver could make no graph of, which go kernel by kernel; `why` is the last one's (tilekern.show_config) */
+	char why[200];
 } Device;
 
 /* The frame's device with this operator open; NULL: it failed. */
