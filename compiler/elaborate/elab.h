@@ -243,6 +243,8 @@ void define_type(Elab *E, Loc loc, const char *name, DType t);
 /* d with its type looked up where it is a name; NULL: reported. */
 const Decl *with_type(Elab *E, const Decl *d);
 void report_unknown(Elab *E, Loc loc, const char *name, bool call);
+/* What is called has been found as y, which is none. */
+void report_no_function(Elab *E, const Expr *call, const Sym *y);
 
 /* ---- imports.c, elaborate.c: files ---- */
 

@@ -260,7 +260,7 @@ static Ev eval_call(Elab *E, const Expr *e)
 	else if (y && y->kind == SYM_TYPE)
 		r = convert_to_named(E, e, y->dtype);
 	else if (y && !builtin_exists(e->name)) {
-		elab_error(E, e->loc, E_CALL, "'%s' is not a function", e->name);
+		report_no_function(E, e, y);
 		r = ev_error();
 	} else
 		r = builtin_call(E, e, NULL);

@@ -159,7 +159,16 @@ void report_unknown(Elab *E, Loc loc, const char *name, bool call)
 	else
 		elab_error(E, loc, E_UNKNOWN_NAME, "unknown %s '%s'", what, name);
 	const Sym *unseen = find_in(E->globals, name);
-	if (unseen)
+	if (unseen && !is_seen(E, E->globals, unseen))
 		diag_note(E->d, unseen->loc, "'%s' is declared here, in a file that this one does not import", name);
 }
 
+void report_no_function(Elab *E, const Expr *call, const Sym *y)
+{
+	const Sym *hidden = find_in(E->globals, call->name);
+	elab_error(E, call->loc, E_CALL, "'%s' is not a function", call->name);
+	bool hides = hidden && hidden != y && hidden->kind == SYM_FN && is_seen(E, E->globals, hidden);
+	diag_note(E->d, y->loc, "'%s' is declared here%s", call->name, hides ? " and hides the function of that name" : "");
+	if (hides)
+		diag_note(E->d, hidden->loc, "the function is declared here");
+}

@@ -194,6 +194,10 @@ static void exec_call(Elab *E, const Stmt *s)
 {
 	const Expr *e = s->rhs;
 	const Sym *y = e->kind == EX_CALL ? sym_find(E, e->name) : NULL;
+	if (y && y->kind != SYM_FN && !builtin_exists(e->name)) {
+		report_no_function(E, e, y);
+		return;
+	}
 	if (!y || y->kind != SYM_FN) {
 		builtin_call(E, e, s);
 		return;
