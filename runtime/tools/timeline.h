@@ -1,4 +1,4 @@
-/* timeline.h - what stamp() recorded, as a file for Perfetto (ui.perfetto.dev) and chrome://tracing. */
+/* timeline.h - what stamp() recorded, as a file of trace events, which ui.perfetto.dev opens. */
 #ifndef TILE_TOOLS_TIMELINE_H
 #define TILE_TOOLS_TIMELINE_H
 
