@@ -1,7 +1,34 @@
-/* effects.c - ops.def says which operands are read and written; here is what attributes change. */
+/* effects.c - ops.def says which operands are read and written, effects.def by whom and until when; here is what attributes change. */
 #include "compiler/analysis/effects.h"
 
 #include <string.h>
+
+typedef enum Part { PART_NONE, PART_STARTS, PART_CLOSES, PART_AWAITS, PART_RELEASES } Part;
+typedef struct Row { Doing doing; Part part; Until until; } Row;
+
+static const Row table[OP_COUNT] = {
+#define ALL false
+#define ALONE true
+#define EFFECT(op, doer, once, part, until, what) [op] = { { doer, once, what }, PART_##part, UNTIL_##until },
+#include "compiler/analysis/effects.def"
+#undef EFFECT
+#undef ALONE
+#undef ALL
+};
+
+static Until until_of(const Op *op, Part part) { return table[op->code].part == part ? table[op->code].until : UNTIL_PASSED; }
+
+Until op_lasts(const Op *op)
+{
+	bool passed = op->code == OP_MMA && !(attr_int(op, AT_ASYNC, 0) && mma_is_wgmma(op));
+	return passed ? UNTIL_PASSED : until_of(op, PART_STARTS);
+}
+
+Until op_awaits(const Op *op) { return until_of(op, PART_AWAITS); }
+Until op_closes(const Op *op) { return until_of(op, PART_CLOSES); }
+bool op_releases(const Op *op) { return table[op->code].part == PART_RELEASES; }
+
+/* ---- operands ---- */
 
 bool mma_is_wgmma(const Op *mma)
 {
@@ -11,18 +38,11 @@ bool mma_is_wgmma(const Op *mma)
 	return !tile_ref(operand(mma, ARG_D)).warp_scope;
 }
 
-bool op_releases(const Op *op)
-{
-	switch (op->code) {
-	case OP_ARRIVE: case OP_SYNC: case OP_SYNC_WARP: case OP_SYNC_ARRIVE: case OP_CLUSTER_SYNC: return true;
-	default: return false;
-	}
-}
-
 static void of_product(const Op *op, Effect *e)
 {
-	e->async = e->operand > 0 && mma_is_wgmma(op);
-	if (e->operand == 0 && attr_int(op, AT_ACC, 0) == 0) {
+	bool result = e->operand == operand_place(op, ARG_D);
+	e->async = !result && mma_is_wgmma(op);
+	if (result && attr_int(op, AT_ACC, 0) == 0) {
 		e->reads = false;
 		e->kills = true;
 	}
@@ -48,13 +68,51 @@ int op_effects(const Op *op, Effect out[MAX_EFFECTS])
 		if (!o.access || op->args[i]->type.kind < TY_TENSOR)
 			continue;
 		Effect e = { .operand = i, .tile = tile_ref(op->args[i]), .reads = o.access & ACCESS_READ, .writes = o.access & ACCESS_WRITE,
-		             .async = o.async };
+		             .async = o.async, .until = op_lasts(op) };
 		e.kills = e.writes && !e.reads;
 		with_attributes(op, &e);
 		out[n++] = e;
 	}
 	return n;
 }
+
+/* ---- who ---- */
+
+static bool of_warps(const Op *op)
+{
+	if (op->code == OP_PARALLEL || op->code == OP_VOTE)
+		return attr_int(op, AT_WARP_SCOPE, 0);
+	for (int i = 0; i < op->nargs; i++) {
+		TypeKind k = op->args[i]->type.kind;
+		if ((k == TY_FRAG || k == TY_VIEW_FRAG) && tile_ref(op->args[i]).warp_scope)
+			return true;
+	}
+	return false;
+}
+
+/* An arrival or a sync at a barrier that counts by hand, with count(n). */
+static bool counted_by_hand(const Op *op)
+{
+	bool at_barrier = op->nargs && (op->code == OP_ARRIVE || op->code == OP_SYNC || op->code == OP_SYNC_ARRIVE);
+	return at_barrier && !attr_get(barrier_of(operand(op, ARG_BARRIER)), AT_FROM);
+}
+
+Doing op_doing(const Op *op)
+{
+	Doing d = table[op->code].doing;
+	if (d.doer == EACH_THREAD)
+		return d;
+	bool counted = counted_by_hand(op);
+	if (counted || of_warps(op))
+		d.doer = WHOLE_WARP;
+	if (op->code == OP_ARRIVE)
+		d.alone = counted;
+	if (attr_int(op, AT_MULTICAST, 0))
+		d.doer = WHOLE_CLUSTER; /* each CTA of the cluster counts on the others' */
+	return d;
+}
+
+/* ---- tensors ---- */
 
 enum { USE_READS = 1, USE_WRITES = 2, USE_ATOMICS = 4 };
 typedef struct Uses { const Op *tensor; unsigned set; bool fenced; } Uses;

@@ -136,7 +136,7 @@ static void use_tiles(Liveness *v, const Op *op, Live *live)
 			else if (writes_all(op, &e[i].tile))
 				drop(v, live, which);
 		}
-	for (int i = 0; op->code == OP_WGMMA_WAIT && i < op->nargs; i++) /* what it finishes is there up to it */
+	for (int i = 0; op_awaits(op) == UNTIL_PRODUCTS && i < op->nargs; i++) /* what it finishes is there up to it */
 		if (number_of(v, op->args[i]->def) >= 0)
 			add(v, live, number_of(v, op->args[i]->def));
 }

@@ -1,4 +1,4 @@
-/* report_banks.c - bank conflicts: how often the 32 lanes of an access of shared memory meet in one of its 32 banks, from layouts alone. */
+/* report_banks.c - bank conflicts: how often the lanes of an access of shared memory meet in one of its banks, from layouts alone. */
 #include "compiler/driver/report.h"
 
 #include <string.h>
@@ -6,22 +6,22 @@
 #include "compiler/analysis/index.h"
 #include "compiler/analysis/layout.h"
 
-enum { LANES = 32, BANKS = 32, WORD = 4, WIDEST = 16 };
+enum { LANES = 32 };
 
-typedef struct Banks { const Tir *t; Buffer *out; int accesses, conflicts, unknown; } Banks;
+typedef struct Banks { const Tir *t; const Machine *m; Buffer *out; int64_t *words; /* of one bank */ int accesses, conflicts, unknown; } Banks;
 
 /* An access of an element loop: the index of each dimension. */
 typedef struct Access { const Op *op, *object; LoopIndex index[TIR_MAX_RANK]; int rank; } Access;
 
 static bool access_of(const Op *loop, const Op *op, Access *a)
 {
-	int first = op->code == OP_LOAD ? 0 : 1;
-	if ((op->code != OP_LOAD && op->code != OP_STORE && op->code != OP_ATOMIC) || op->args[first]->type.kind != TY_SHARED)
+	const Value *object = op->code == OP_LOAD || op->code == OP_STORE || op->code == OP_ATOMIC ? operand(op, ARG_OBJECT) : NULL;
+	if (!object || object->type.kind != TY_SHARED)
 		return false;
-	*a = (Access){ .op = op, .object = op->args[first]->def, .rank = op->args[first]->type.rank };
+	*a = (Access){ .op = op, .object = object->def, .rank = object->type.rank };
 	const Region *body = loop->regions[0];
 	for (int d = 0; d < a->rank; d++) {
-		const Value *v = op->args[first + 1 + d];
+		const Value *v = access_index(op, d);
 		bool moves = depends_on_arg(body, v, 0) || (body->nargs > 1 && depends_on_arg(body, v, 1));
 		a->index[d] = moves ? loop_index(body, v) : (LoopIndex){ .known = true, .arg = -1 };
 	}
@@ -65,11 +65,11 @@ static Coord lane_of(const Layout *l, int lane)
 }
 
 /* Bytes that a lane moves in one access: registers that are neighbours in memory. */
-static int width_of(const Access *a, const Layout *l)
+static int width_of(const Machine *m, const Access *a, const Layout *l)
 {
 	int elem = (int)dtype_bytes(a->object->result->type.dtype), n = 1;
 	int64_t base = address(a, l->reg[0].row, l->reg[0].col);
-	while (n < l->nregs && (2 * n) * elem <= WIDEST && n * 2 <= l->nregs) {
+	while (n < l->nregs && (2 * n) * elem <= m->lane_bytes && n * 2 <= l->nregs) {
 		bool all = true;
 		for (int k = n; k < 2 * n; k++)
 			all &= address(a, l->reg[k].row, l->reg[k].col) == base + k * elem;
@@ -81,20 +81,19 @@ static int width_of(const Access *a, const Layout *l)
 }
 
 /* Turns that some lanes take: the most different words of one bank. */
-static int turns_of(const int64_t *at, int lanes, int width)
+static int turns_of(const Banks *x, const int64_t *at, int lanes, int width)
 {
-	int most = 0;
-	for (int bank = 0; bank < BANKS; bank++) {
-		int64_t seen[LANES * WIDEST / WORD];
+	int most = 0, step = x->m->bank_bytes;
+	for (int bank = 0; bank < x->m->banks; bank++) {
 		int n = 0;
 		for (int i = 0; i < lanes; i++)
-			for (int b = 0; b < (width < WORD ? WORD : width); b += WORD) {
-				int64_t word = (at[i] + b) / WORD;
-				bool found = word % BANKS != bank;
+			for (int b = 0; b < width || b == 0; b += step) {
+				int64_t word = (at[i] + b) / step;
+				bool found = word % x->m->banks != bank;
 				for (int k = 0; k < n; k++)
-					found |= seen[k] == word;
+					found |= x->words[k] == word;
 				if (!found)
-					seen[n++] = word;
+					x->words[n++] = word;
 			}
 		most = n > most ? n : most;
 	}
@@ -104,14 +103,14 @@ static int turns_of(const int64_t *at, int lanes, int width)
 /* 8 bytes a lane go by half warps, 16 by quarters. */
 static void count_access(Banks *x, const Access *a, const Layout *l)
 {
-	int width = width_of(a, l), groups = width > 8 ? 4 : width > 4 ? 2 : 1, lanes = LANES / groups, turns = 0;
+	int width = width_of(x->m, a, l), groups = width > 8 ? 4 : width > 4 ? 2 : 1, lanes = LANES / groups, turns = 0;
 	int64_t at[LANES];
 	for (int i = 0; i < LANES; i++) {
 		Coord c = lane_of(l, i);
 		at[i] = address(a, c.row, c.col);
 	}
 	for (int g = 0; g < groups; g++)
-		turns += turns_of(at + g * lanes, lanes, width);
+		turns += turns_of(x, at + g * lanes, lanes, width);
 	x->accesses++;
 	if (turns <= groups)
 		return;
@@ -144,7 +143,8 @@ static bool visit(Op *op, void *user)
 void report_banks(const Tir *t, const Op *kernel, Buffer *out)
 {
 	Buffer rows = { .arena = t->arena };
-	Banks x = { .t = t, .out = &rows };
+	const Machine *m = t->machine;
+	Banks x = { .t = t, .m = m, .out = &rows, .words = ARENA_ARRAY(t->arena, int64_t, LANES * m->lane_bytes / m->bank_bytes) };
 	tir_walk(kernel->regions[0], visit, &x);
 	buffer_put(out, "<h3>Bank conflicts</h3>\n<p>Of %d accesses of shared memory in element loops and copies %d take more turns than their width asks for%s. "
 		"TMA, products, ldmatrix and stmatrix have none in swizzled tiles.</p>\n", x.accesses + x.unknown, x.conflicts,

@@ -5,9 +5,7 @@
 
 #include "compiler/analysis/layout.h"
 
-/* Of a multiprocessor and clock, as measured or published for an H200. */
-enum { HALF_FLOPS = 4096, SPECIAL = 16, ARITHMETIC = 128, LOADED = 64, SMS = 132, WIDTH = 420, HEIGHT = 240 };
-static const double CLOCK = 1.755e9, DRAM = 4.8e12;
+enum { WIDTH = 420, HEIGHT = 240 };
 
 typedef struct Turn { const Tir *t; double flops, tensor, bytes, special, arithmetic; } Turn;
 
@@ -18,7 +16,7 @@ static void count_product(Turn *x, const Op *op, double instances)
 	TileRef d = tile_ref(operand(op, ARG_D)), a = tile_ref(operand(op, ARG_A));
 	double flops = 2 * (double)(d.shape[0] * d.shape[1] * a.shape[1]) * instances * (d.warp_scope ? team_warps(tir_team(op)) : 1);
 	x->flops += flops;
-	x->tensor += flops / (HALF_FLOPS * 16.0 / (double)dtype_bits(a.dtype));
+	x->tensor += flops / (x->t->machine->rates->tensor * 16.0 / (double)dtype_bits(a.dtype));
 }
 
 static void count_load(Turn *x, const Op *op, double instances)
@@ -107,10 +105,11 @@ static void roof(Buffer *out, double bandwidth, double peak, const char *name, i
 
 static void draw_roofline(const Turn *x, double most, Buffer *out)
 {
-	double peak = SMS * CLOCK * x->flops / x->tensor, intensity = x->flops / x->bytes, rate = SMS * CLOCK * x->flops / most;
+	const Rates *r = x->t->machine->rates;
+	double clocks = r->multiprocessors * r->clock, peak = clocks * x->flops / x->tensor, intensity = x->flops / x->bytes, rate = clocks * x->flops / most;
 	buffer_put(out, "<svg width=%d height=%d viewBox=\"-10 -14 %d %d\">\n", WIDTH + 60, HEIGHT + 50, WIDTH + 60, HEIGHT + 50);
-	roof(out, (double)SMS * CLOCK * LOADED, peak, "L2", -6);
-	roof(out, DRAM, peak, "memory", 14);
+	roof(out, clocks * r->loaded, peak, "L2", -6);
+	roof(out, r->memory, peak, "memory", 14);
 	buffer_put(out, "<text x=%d y=%.1f fill=\"#666\" text-anchor=\"end\">%.0f TFLOP/s</text><path d=\"M0 0V%dH%d\" fill=\"none\" stroke=\"#222\"/><text x=%d y=%d text-anchor=\"end\">FLOP a byte loaded, 1 to 4096</text>"
 		"<circle cx=%.1f cy=%.1f r=5 fill=\"#fb8072\"><title>%.0f FLOP a byte, at most %.0f TFLOP/s</title></circle><text x=%.1f y=%.1f>%.0f, at most %.0f TFLOP/s</text></svg>\n",
 		WIDTH, y_of(peak * 1e-12) - 4, peak * 1e-12, HEIGHT, WIDTH, WIDTH, HEIGHT + 16, x_of(intensity), y_of(rate * 1e-12), intensity, rate * 1e-12, x_of(intensity) - 150,
@@ -121,7 +120,8 @@ void report_roofline(const Tir *t, const Op *kernel, Buffer *out)
 {
 	Turn x = { .t = t };
 	tir_walk(kernel->regions[0], visit, &x);
-	double clocks[] = { x.tensor, x.bytes / LOADED, x.special / SPECIAL, x.arithmetic / ARITHMETIC }, most = 0;
+	const Rates *r = t->machine->rates;
+	double clocks[] = { x.tensor, x.bytes / r->loaded, x.special / r->special, x.arithmetic / r->arithmetic }, most = 0;
 	for (int i = 0; i < 4; i++)
 		most = fmax(most, clocks[i]);
 	buffer_put(out, "<h3>Roofline</h3>\n");
@@ -129,10 +129,10 @@ void report_roofline(const Tir *t, const Op *kernel, Buffer *out)
 		buffer_put(out, "<p>No loop with products and one with loads: there is nothing to compare.</p>\n");
 		return;
 	}
-	buffer_put(out, "<p class=note>A turn of each innermost loop with products or loads, those of all roles together, on one multiprocessor of an H200 at its full clock, "
-		"which its power limit does not allow for long. Loops are taken to have as many turns as one another.</p>\n<table><tr><th>unit</th><th>clocks</th><th></th><th></th></tr>\n");
+	buffer_put(out, "<p class=note>A turn of each innermost loop with products or loads, those of all roles together, on one multiprocessor (%s) at its full clock, "
+		"which its power limit does not allow for long. Loops are taken to have as many turns as one another.</p>\n<table><tr><th>unit</th><th>clocks</th><th></th><th></th></tr>\n", r->device);
 	bar(out, "tensor cores", clocks[0], most, arena_printf(t->arena, "%.1f MFLOP", x.flops * 1e-6));
-	bar(out, "loads", clocks[1], most, arena_printf(t->arena, "%.0f KiB, at %d bytes a clock", x.bytes / 1024, LOADED));
+	bar(out, "loads", clocks[1], most, arena_printf(t->arena, "%.0f KiB, at %d bytes a clock", x.bytes / 1024, r->loaded));
 	bar(out, "special functions", clocks[2], most, arena_printf(t->arena, "%.0f", x.special));
 	bar(out, "arithmetic of elements", clocks[3], most, arena_printf(t->arena, "%.0f", x.arithmetic));
 	buffer_put(out, "</table>\n");

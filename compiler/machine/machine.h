@@ -23,6 +23,16 @@ typedef struct Product {
 	const char *types;   /* of A and B, as PTX has them */
 } Product;
 
+/* A device that has the machine, as measured or published, for reports: what a multiprocessor does in a clock, its clock, and memory. */
+typedef struct Rates {
+	const char *device;
+	int multiprocessors;
+	double clock;        /* Hz, at its most */
+	double memory;       /* bytes a second */
+	int tensor;          /* floating-point operations a clock of products whose operands have 16 bits; of 8 twice as many */
+	int special, arithmetic, loaded; /* exp2 and the like; others on f32; bytes from L2 */
+} Rates;
+
 typedef struct Machine {
 	const char *name;    /* as --target and ptxas have it */
 	const char *family;  /* whose later machines run what does without this one's own */
@@ -38,10 +48,12 @@ typedef struct Machine {
 	int64_t cta_shared, sm_shared, cta_reserved; /* bytes: most of one CTA; of an SM; the system's of each CTA */
 	int box_extent, box_rank, transfer_unit, transfer_align; /* of TMA: elements, dimensions; bytes */
 	int arrivals;        /* of an mbarrier's phase */
+	int banks, bank_bytes, lane_bytes; /* of shared memory: bytes of a bank; most of a lane at a time */
 	int product_groups;  /* that a wait may leave in flight */
 	int parameter_bytes, map_bytes, map_align; /* of a launch; of a tensor map among them */
 	const Product *products;
 	int nproducts;
+	const Rates *rates;
 } Machine;
 
 #define MACHINE(id, name) extern const Machine machine_##id;

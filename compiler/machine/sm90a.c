@@ -19,6 +19,11 @@ static const Product products[] = {
 	BYTES(DT_U8, DT_U8, DT_I32, false, true, "u8.u8"),
 };
 
+static const Rates rates = {
+	.device = "H200", .multiprocessors = 132, .clock = 1.755e9, .memory = 4.8e12,
+	.tensor = 4096, .special = 16, .arithmetic = 128, .loaded = 64,
+};
+
 const Machine machine_sm90a = {
 	.name = "sm_90a", .family = "sm_90",
 	.threads = 1024, .warp = 32, .cluster = 16, .occupancy = 32, .named_barriers = 16,
@@ -28,6 +33,8 @@ const Machine machine_sm90a = {
 	.cta_shared = 227 << 10, .sm_shared = 228 << 10, .cta_reserved = 1 << 10,
 	.box_extent = 256, .box_rank = 5, .transfer_unit = 16, .transfer_align = 128,
 	.arrivals = (1 << 20) - 1, .product_groups = 63,
+	.banks = 32, .bank_bytes = 4, .lane_bytes = 16,
 	.parameter_bytes = 32764, .map_bytes = 128, .map_align = 64,
 	.products = products, .nproducts = sizeof products / sizeof products[0],
+	.rates = &rates,
 };

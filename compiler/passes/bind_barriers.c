@@ -146,9 +146,9 @@ static void check_arriver(Binder *b, const Op *barrier, const Op *arrive)
 static bool visit_use(Op *op, void *user)
 {
 	Uses *u = user;
-	bool at_barrier = op->code == OP_WAIT || op->code == OP_WAIT_PARITY || op->code == OP_ARRIVE;
+	bool at_barrier = op_awaits(op) == UNTIL_PHASE || op->code == OP_ARRIVE;
 	bool mine = at_barrier && barrier_of(operand(op, ARG_BARRIER)) == u->barrier;
-	if (mine && (op->code == OP_WAIT || op->code == OP_WAIT_PARITY) && !u->wait)
+	if (mine && op->code != OP_ARRIVE && !u->wait)
 		u->wait = op;
 	if (mine && op->code == OP_ARRIVE) {
 		u->arrive = op;
@@ -248,10 +248,7 @@ static bool set_sync_id(Op *op, void *user)
 
 /* ---- transaction bytes ---- */
 
-static bool is_load(const Op *op)
-{
-	return op->code == OP_TMA_LOAD || op->code == OP_BULK_LOAD;
-}
+static bool is_load(const Op *op) { return op_lasts(op) == UNTIL_PHASE; }
 
 static bool set_of_var(const Op *from, const Op *to, const Value *var)
 {

@@ -29,70 +29,11 @@ typedef struct Checker {
 	bool changed, report, ok;
 } Checker;
 
-/* ---- what needs whom ---- */
-
-/* `most`: the variation that it bears.  `once`: it may also stand in `once`, as a single thread does it. */
-typedef struct Need {
-	Opcode op;
-	Variation most;
-	bool once;
-	const char *what;
-} Need;
-
-static const Need needs[] = {
-	{ OP_PARALLEL,    BY_CTA,     false, "an element loop" },
-	{ OP_FILL,        BY_CTA,     false, "filling a tile" },
-	{ OP_COPY,        BY_CTA,     false, "'copy'" },
-	{ OP_WEAVE,       BY_CTA,     false, "'weave'" },
-	{ OP_CP_ASYNC,    BY_CTA,     false, "'cp_async'" },
-	{ OP_MMA,         BY_CTA,     false, "a product" },
-	{ OP_WGMMA_WAIT,  BY_CTA,     false, "'wgmma_wait'" },
-	{ OP_REDUCE,      BY_CTA,     false, "a reduction" },
-	{ OP_SCAN,        BY_CTA,     false, "a scan" },
-	{ OP_VOTE,        BY_CTA,     false, "a vote" },
-	{ OP_TMA_LOAD,    BY_CTA,     true,  "a TMA load" },
-	{ OP_TMA_STORE,   BY_CTA,     true,  "'tma_store'" },
-	{ OP_BULK_LOAD,   BY_CTA,     true,  "'bulk_load'" },
-	{ OP_BULK_STORE,  BY_CTA,     true,  "'bulk_store'" },
-	{ OP_STORE_WAIT,  BY_CTA,     true,  "'store_wait'" },
-	{ OP_ARRIVE,      BY_CTA,     true,  "'arrive'" },
-	{ OP_WAIT,        BY_WARP,    true,  "'wait'" },
-	{ OP_WAIT_PARITY, BY_WARP,    true,  "'wait'" },
-	{ OP_SYNC,        BY_CTA,     false, "'sync'" },
-	{ OP_SYNC_WARP,   BY_WARP,    false, "'sync_warp'" },
-	{ OP_SYNC_ARRIVE, BY_CTA,     false, "'sync_arrive'" },
-	{ OP_CLUSTER_SYNC, BY_NOTHING, false, "'cluster_sync'" },
-};
-
-static bool of_warps(const Op *op)
+/* How far threads may disagree where these act together. */
+static Variation borne_by(Doer d)
 {
-	if (op->code == OP_PARALLEL || op->code == OP_VOTE)
-		return attr_int(op, AT_WARP_SCOPE, 0);
-	for (int i = 0; i < op->nargs; i++) {
-		TypeKind k = op->args[i]->type.kind;
-		if ((k == TY_FRAG || k == TY_VIEW_FRAG) && tile_ref(op->args[i]).warp_scope)
-			return true;
-	}
-	return false;
-}
-
-static bool need_of(const Op *op, Need *n)
-{
-	for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
-		if (needs[i].op != op->code)
-			continue;
-		*n = needs[i];
-		bool at_barrier = op->nargs && (op->code == OP_ARRIVE || op->code == OP_SYNC || op->code == OP_SYNC_ARRIVE);
-		bool counted = at_barrier && !attr_get(barrier_of(operand(op, ARG_BARRIER)), AT_FROM); /* by hand, with count(n) */
-		if (counted || of_warps(op))
-			n->most = BY_WARP;
-		if (op->code == OP_ARRIVE)
-			n->once = counted;
-		if (attr_int(op, AT_MULTICAST, 0))
-			n->most = BY_NOTHING; /* each CTA of the cluster counts on the others' */
-		return true;
-	}
-	return false;
+	static const Variation most[] = { [EACH_THREAD] = BY_THREAD, [WHOLE_WARP] = BY_WARP, [WHOLE_TEAM] = BY_CTA, [WHOLE_CLUSTER] = BY_NOTHING };
+	return most[d];
 }
 
 /* ---- how values vary ---- */
@@ -102,15 +43,16 @@ static Varies most(Varies a, Varies b)
 	return b.by > a.by ? b : a;
 }
 
-static Varies first_operands(const Checker *c, const Op *op, int n)
+static Varies operands(const Checker *c, const Op *op)
 {
 	Varies v = { 0 };
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < op->nargs; i++)
 		v = most(v, c->value[op->args[i]->id]);
 	return v;
 }
 
-static Varies operands(const Checker *c, const Op *op) { return first_operands(c, op, op->nargs); }
+/* Without the operand that says whether it counts, which changes no value that does. */
+static Varies a_and_b(const Checker *c, const Op *op) { return most(c->value[operand(op, ARG_A)->id], c->value[operand(op, ARG_B)->id]); }
 
 static int64_t cluster_of(const Checker *c)
 {
@@ -141,9 +83,9 @@ static Varies result_of(const Checker *c, const Op *op)
 	case OP_VOTE: return of_vote(c, op);
 	case OP_CLUSTER_RANK: return (Varies){ BY_CTA, op };
 	case OP_BLOCK_IDX: return (Varies){ cluster_of(c) > 1 && attr_int(op, AT_AXIS, 0) == 0 ? BY_CTA : BY_NOTHING, op };
-	case OP_DIV: return numbers_cluster(c, op) ? (Varies){ 0 } : first_operands(c, op, 2);
-	case OP_MOD: case OP_SHL: case OP_SHR: return first_operands(c, op, 2);
-	case OP_CAST: return first_operands(c, op, 1);
+	case OP_DIV: return numbers_cluster(c, op) ? (Varies){ 0 } : a_and_b(c, op);
+	case OP_MOD: case OP_SHL: case OP_SHR: return a_and_b(c, op);
+	case OP_CAST: return c->value[operand(op, ARG_A)->id];
 	default: return operands(c, op);
 	}
 }
@@ -158,11 +100,11 @@ static void raise_value(Checker *c, const Value *v, Varies to)
 
 /* ---- messages ---- */
 
-static const char *people(const Checker *c, Variation most_allowed)
+static const char *people(const Checker *c, Doer d)
 {
-	if (most_allowed == BY_NOTHING)
+	if (d == WHOLE_CLUSTER)
 		return "threads of the cluster";
-	if (most_allowed == BY_WARP)
+	if (d == WHOLE_WARP)
 		return "threads of a warp";
 	return c->team->code == OP_ROLE ? arena_printf(c->t->arena, "threads of role '%s'", attr_text(c->team, AT_NAME, "")) : "threads of the CTA";
 }
@@ -183,30 +125,30 @@ static void note_origin(Checker *c, Varies v)
 			v.from->code == OP_ATOMIC ? "atomic" : arena_printf(c->t->arena, "'%s()'", op_info(v.from->code)->text), differs[v.by]);
 }
 
-static void report_control(Checker *c, const Op *op, const Need *n, const Control *at)
+static void report_control(Checker *c, const Op *op, const Doing *n, const Control *at)
 {
 	c->ok = false;
 	if (*at->reported)
 		return;
 	*at->reported = true;
 	tir_error(c->t, op, E_NOT_UNIFORM, "%s needs all %s, but stands under a condition that is not the same for them", n->what,
-		people(c, n->most));
+		people(c, n->doer));
 	diag_note(c->t->diags, at->op->loc, "the condition is here");
 	note_origin(c, at->varies);
-	if (at->varies.by == BY_THREAD && n->most == BY_WARP)
+	if (at->varies.by == BY_THREAD && n->doer == WHOLE_WARP)
 		diag_help(c->t->diags, "choose warps by warp(), and one thread by 'once'");
 }
 
-static void report_once(Checker *c, const Op *op, const Need *n)
+static void report_once(Checker *c, const Op *op, const Doing *n)
 {
 	c->ok = false;
-	tir_error(c->t, op, E_NOT_UNIFORM, "%s needs all %s and cannot stand in 'once'", n->what, people(c, n->most));
+	tir_error(c->t, op, E_NOT_UNIFORM, "%s needs all %s and cannot stand in 'once'", n->what, people(c, n->doer));
 }
 
-static void report_index(Checker *c, const Op *op, const Need *n, Varies v)
+static void report_index(Checker *c, const Op *op, const Doing *n, Varies v)
 {
 	c->ok = false;
-	tir_error(c->t, op, E_NOT_UNIFORM, "%s has an index that is not the same for all %s", n->what, people(c, n->most));
+	tir_error(c->t, op, E_NOT_UNIFORM, "%s has an index that is not the same for all %s", n->what, people(c, n->doer));
 	note_origin(c, v);
 }
 
@@ -217,11 +159,12 @@ static void report_index(Checker *c, const Op *op, const Need *n, Varies v)
 static Varies indices_of(const Checker *c, const Op *op)
 {
 	Varies v = { 0 };
+	const Value *value = op->code == OP_FILL ? operand(op, ARG_VALUE) : op->code == OP_VOTE ? operand(op, ARG_CONDITION) : NULL;
+	bool multicast = attr_int(op, AT_MULTICAST, 0);
 	for (int i = 0; i < op->nargs; i++) {
 		Varies arg = c->value[op->args[i]->id];
-		bool own_part = attr_int(op, AT_MULTICAST, 0) && i < 2 && arg.by <= BY_CTA;
-		bool value = (op->code == OP_FILL && i == 1) || op->code == OP_VOTE;
-		if (!own_part && !value)
+		bool own_part = multicast && (op->args[i] == operand(op, ARG_SOURCE) || op->args[i] == operand(op, ARG_TARGET)) && arg.by <= BY_CTA;
+		if (!own_part && op->args[i] != value)
 			v = most(v, arg);
 	}
 	return v;
@@ -229,20 +172,20 @@ static Varies indices_of(const Checker *c, const Op *op)
 
 static void check_need(Checker *c, const Op *op, const Control *at)
 {
-	Need n;
-	if (!c->report || !need_of(op, &n))
+	Doing n = op_doing(op);
+	if (!c->report || n.doer == EACH_THREAD || !n.what)
 		return;
 	if (at->once) { /* one thread: whatever its conditions are */
-		if (!n.once)
+		if (!n.alone)
 			report_once(c, op, &n);
 		return;
 	}
-	if (at->varies.by > n.most) {
+	if (at->varies.by > borne_by(n.doer)) {
 		report_control(c, op, &n, at);
 		return;
 	}
 	Varies index = indices_of(c, op);
-	if (index.by > n.most)
+	if (index.by > borne_by(n.doer))
 		report_index(c, op, &n, index);
 }
 

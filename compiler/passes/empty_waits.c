@@ -5,14 +5,15 @@
  * ptxas forgets at the end of a loop that a product was waited for.  Where its
  * result is touched in the next round with other products in flight, it injects
  * a wait for all of them (C7517); any wait before reminds it. */
+#include "compiler/analysis/flow.h"
 #include "compiler/passes/pass.h"
 
-typedef struct Flow {
+typedef struct Flight {
 	const Op *team;
 	Op *commit;  /* of the youngest group in flight; NULL: from the round before */
 	int in_flight;
 	bool waited; /* in this round, or outside loops */
-} Flow;
+} Flight;
 
 typedef struct Search { const Op *frag; bool found; } Search;
 
@@ -44,67 +45,72 @@ static bool touches_result(const Op *team, const Op *op)
 	return any;
 }
 
-static void touch(Tir *t, Flow *f, const Op *op)
+static void touch(Tir *t, Flight *s, const Op *op)
 {
-	if (!f->commit || f->in_flight == 0 || f->waited || !touches_result(f->team, op))
+	if (!s->commit || s->in_flight == 0 || s->waited || !touches_result(s->team, op))
 		return;
-	Op *wait = tir_op(t, OP_WGMMA_WAIT, f->commit->loc, type_none(), 0, NULL);
-	attr_set_int(t, wait, AT_N, f->in_flight);
-	tir_insert_after(f->commit, wait);
-	f->waited = true;
+	Op *wait = tir_op(t, OP_WGMMA_WAIT, s->commit->loc, type_none(), 0, NULL);
+	attr_set_int(t, wait, AT_N, s->in_flight);
+	tir_insert_after(s->commit, wait);
+	s->waited = true;
 }
 
-static Flow flow(Tir *t, const Region *r, Flow f);
+/* ---- flow ---- */
 
-static Flow flow_if(Tir *t, const Op *op, Flow f)
+static void wait_for(Flight *s, int n)
 {
-	Flow then = flow(t, op->regions[0], f), other = op->regions[1] ? flow(t, op->regions[1], f) : f;
-	f.in_flight = then.in_flight > other.in_flight ? then.in_flight : other.in_flight;
-	f.waited = then.waited && other.waited;
-	f.commit = then.commit == other.commit ? then.commit : NULL;
-	return f;
+	s->in_flight = s->in_flight > n ? n : s->in_flight;
+	s->waited = true;
 }
 
-static void flow_loop(Tir *t, const Op *op, Flow f)
+static void pass_op(Flow *f, Op *op, void *state)
 {
-	Flow body = f;
-	body.waited = false;
-	for (int i = 0; i < 2 && op->regions[i]; i++)
-		body = flow(t, op->regions[i], body);
-}
-
-static Flow flow(Tir *t, const Region *r, Flow f)
-{
-	for (Op *op = r->first; op; op = op->next) {
-		switch (op->code) {
-		case OP_ROLE: flow(t, op->regions[0], (Flow){ .team = op, .waited = true }); break;
-		case OP_FOR: case OP_WHILE: flow_loop(t, op, f); break;
-		case OP_IF: f = flow_if(t, op, f); break;
-		case OP_WGMMA_COMMIT:
-			f.commit = op;
-			f.in_flight++;
-			break;
-		case OP_MMA: /* a synchronous one waits for all */
-			if (mma_is_wgmma(op) && !attr_int(op, AT_ASYNC, 0)) {
-				f.in_flight = 0;
-				f.waited = true;
-			}
-			break;
-		case OP_WGMMA_WAIT: {
-			int n = (int)attr_int(op, AT_N, 0);
-			f.in_flight = f.in_flight > n ? n : f.in_flight;
-			f.waited = true;
-			break;
-		}
-		default: touch(t, &f, op); break;
-		}
+	Flight *s = state;
+	if (op_closes(op) == UNTIL_PRODUCTS) {
+		s->commit = op;
+		s->in_flight++;
+	} else if (op_awaits(op) == UNTIL_PRODUCTS) {
+		wait_for(s, (int)attr_int(op, AT_N, 0));
+	} else if (op->code != OP_MMA) {
+		touch(f->user, s, op);
+	} else if (mma_is_wgmma(op) && op_lasts(op) == UNTIL_PASSED) {
+		wait_for(s, 0); /* its own wait is for all */
 	}
-	return f;
+}
+
+static bool enter(Flow *f, Op *op, void *state)
+{
+	(void)f;
+	Flight *s = state;
+	if (op->code == OP_ROLE)
+		*s = (Flight){ .team = op, .waited = true };
+	else if (op->code == OP_FOR || op->code == OP_WHILE)
+		s->waited = false;
+	return op->code != OP_PARALLEL && op->code != OP_ONCE;
+}
+
+static void leave(Flow *f, Op *op, const void *before, void *state)
+{
+	(void)f;
+	if (op->code != OP_IF)
+		*(Flight *)state = *(const Flight *)before;
+}
+
+static bool join(const Flow *f, void *into, const void *other)
+{
+	(void)f;
+	Flight *a = into;
+	const Flight *b = other;
+	a->in_flight = a->in_flight > b->in_flight ? a->in_flight : b->in_flight;
+	a->waited &= b->waited;
+	a->commit = a->commit == b->commit ? a->commit : NULL;
+	return false; /* nobody asks, of one round */
 }
 
 bool pass_empty_waits(Tir *t)
 {
+	Flow f = { .arena = t->arena, .user = t, .size = sizeof(Flight), .one_round = true, .join = join, .pass = pass_op, .enter = enter, .leave = leave };
 	for (Op *k = t->first; k; k = k->next)
-		flow(t, k->regions[0], (Flow){ .team = k, .waited = true });
+		flow_run(&f, k->regions[0], &(Flight){ .team = k, .waited = true });
 	return true;
 }

@@ -32,12 +32,12 @@ static bool touches(const Fencer *f, const Op *op, const Bits *storages)
 	return false;
 }
 
-/* The storage that op writes by ordinary stores, or -1. */
-static int generic_write(const Fencer *f, const Op *op)
+/* The storage that op writes by ordinary stores, which are there from then on, or -1. */
+static int generic_write(const Fencer *f, const Op *op, Until until)
 {
 	Effect e[MAX_EFFECTS];
 	for (int i = 0, n = op_effects(op, e); i < n; i++)
-		if (e[i].writes && !e[i].async && e[i].tile.space == TY_SHARED)
+		if (e[i].writes && !e[i].async && e[i].until == until && e[i].tile.space == TY_SHARED)
 			return storage_of(f, &e[i].tile);
 	return -1;
 }
@@ -89,14 +89,17 @@ static void pass_op(Flow *flow, Op *op, void *state)
 {
 	const Fencer *f = flow->user;
 	Bits *dirty = state;
-	switch (op->code) {
-	case OP_FENCE_ASYNC: case OP_UNFENCED: bits_clear(dirty); return;
-	case OP_CP_ASYNC_WAIT: bits_join(dirty, &f->cp_async); return; /* generic writes, which are there from here on */
-	default: break;
+	if (op->code == OP_FENCE_ASYNC || op->code == OP_UNFENCED) {
+		bits_clear(dirty);
+		return;
+	}
+	if (op_awaits(op) == UNTIL_COPIES) {
+		bits_join(dirty, &f->cp_async);
+		return;
 	}
 	if (needs_fence(f, op, dirty))
 		fence_before(f, flow, op, dirty);
-	int written = op->code == OP_CP_ASYNC ? -1 : generic_write(f, op); /* those of cp_async are there when it was waited for */
+	int written = generic_write(f, op, UNTIL_PASSED);
 	if (written >= 0 && bits_has(&f->async, written))
 		bits_add(dirty, written);
 }
@@ -118,8 +121,9 @@ static bool collect_async(Op *op, void *user)
 	for (int i = 0, n = op_effects(op, e); i < n; i++)
 		if (e[i].async)
 			bits_add(&f->async, storage_of(f, &e[i].tile));
-	if (op->code == OP_CP_ASYNC && generic_write(f, op) >= 0)
-		bits_add(&f->cp_async, generic_write(f, op));
+	int copied = generic_write(f, op, UNTIL_COPIES);
+	if (copied >= 0)
+		bits_add(&f->cp_async, copied);
 	return op->code != OP_PARALLEL;
 }
 

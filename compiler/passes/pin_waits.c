@@ -6,6 +6,7 @@
  * author meant to run with the products comes after them, or before their
  * issue is complete.  They stay where they are behind a wait for an mbarrier:
  * it is a loop. */
+#include "compiler/analysis/flow.h"
 #include "compiler/analysis/layout.h"
 #include "compiler/analysis/liveness.h"
 #include "compiler/passes/pass.h"
@@ -136,7 +137,7 @@ static void at_mbarrier(Tir *t, Stretch *s)
 static bool arm_waits(const Region *r)
 {
 	for (const Op *op = r ? r->first : NULL; op; op = op->next)
-		if (op->code == OP_WAIT || op->code == OP_WAIT_PARITY)
+		if (op_awaits(op) == UNTIL_PHASE)
 			return true;
 	return false;
 }
@@ -148,43 +149,55 @@ static Stretch stretch_from(Op *start)
 	return s;
 }
 
-static Stretch pin_region(Tir *t, Region *r, Stretch s);
+/* ---- flow ---- */
 
-/* A wait in it makes it a branch, which holds like the wait. */
-static Stretch pin_if(Tir *t, Op *op, Stretch s)
+static void pass_op(Flow *f, Op *op, void *state)
 {
-	if (arm_waits(op->regions[0]) || arm_waits(op->regions[1]))
-		at_mbarrier(t, &s);
-	Stretch then = pin_region(t, op->regions[0], s), other = op->regions[1] ? pin_region(t, op->regions[1], s) : s;
-	return then.work > other.work ? then : other;
+	Stretch *s = state;
+	if (op_closes(op) == UNTIL_PRODUCTS) {
+		*s = stretch_from(op);
+	} else if (op_awaits(op) == UNTIL_PRODUCTS) {
+		end_stretch(f->user, s, op);
+		*s = stretch_from(op);
+	} else if (op_awaits(op) == UNTIL_PHASE) {
+		at_mbarrier(f->user, s);
+	} else if (op->code == OP_PARALLEL || op->code == OP_REDUCE || op->code == OP_SCAN || op->code == OP_COPY || op->code == OP_WEAVE) {
+		add_work(f->user, s, op);
+	}
 }
 
-static Stretch pin_region(Tir *t, Region *r, Stretch s)
+/* A wait in an `if` makes it a branch, which holds like the wait. */
+static bool enter(Flow *f, Op *op, void *state)
 {
-	for (Op *op = r->first; op; op = op->next) {
-		switch (op->code) {
-		case OP_WGMMA_COMMIT: s = stretch_from(op); break;
-		case OP_WGMMA_WAIT:
-			end_stretch(t, &s, op);
-			s = stretch_from(op);
-			break;
-		case OP_PARALLEL: case OP_REDUCE: case OP_SCAN: case OP_COPY: case OP_WEAVE: add_work(t, &s, op); break;
-		case OP_IF: s = pin_if(t, op, s); break;
-		case OP_WAIT: case OP_WAIT_PARITY: at_mbarrier(t, &s); break;
-		case OP_ROLE: case OP_FOR: case OP_WHILE:
-			for (int i = 0; i < 2 && op->regions[i]; i++)
-				pin_region(t, op->regions[i], (Stretch){ 0 });
-			s = (Stretch){ 0 };
-			break;
-		default: break;
-		}
-	}
-	return s;
+	if (op->code == OP_IF && (arm_waits(op->regions[0]) || arm_waits(op->regions[1])))
+		at_mbarrier(f->user, state);
+	else if (op->code != OP_IF && op->code != OP_PARALLEL && op->code != OP_ONCE)
+		*(Stretch *)state = (Stretch){ 0 };
+	return op->code != OP_PARALLEL && op->code != OP_ONCE;
+}
+
+static void leave(Flow *f, Op *op, const void *before, void *state)
+{
+	(void)f;
+	(void)before;
+	if (op->code != OP_IF)
+		*(Stretch *)state = (Stretch){ 0 };
+}
+
+static bool join(const Flow *f, void *into, const void *other)
+{
+	(void)f;
+	Stretch *s = into;
+	const Stretch *o = other;
+	if (s->work <= o->work)
+		*s = *o;
+	return false; /* nobody asks, of one round */
 }
 
 bool pass_pin_waits(Tir *t)
 {
+	Flow f = { .arena = t->arena, .user = t, .size = sizeof(Stretch), .one_round = true, .join = join, .pass = pass_op, .enter = enter, .leave = leave };
 	for (Op *k = t->first; k; k = k->next)
-		pin_region(t, k->regions[0], (Stretch){ 0 });
+		flow_run(&f, k->regions[0], &(Stretch){ 0 });
 	return true;
 }

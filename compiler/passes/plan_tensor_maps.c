@@ -39,7 +39,7 @@ static int number_of(Planner *p, TensorMap m)
 	return add(p, m);
 }
 
-/* An H200 reads at a map's base for a box with nothing inside, and that of a limited map lies below the tensor.  Such boxes are loaded
+/* The hardware reads at a map's base for a box with nothing inside, and that of a limited map lies below the tensor.  Such boxes are loaded
  * through a map of the same dimensions that begins with the tensor. */
 static void plan_outside(Planner *p, Op *load, int k)
 {

@@ -279,17 +279,20 @@ static void add_entry(Tracker *k, State *s, const Op *mma, const Box *box, bool 
 	s->groups[0] = group_add(k, s->groups[0], &e);
 }
 
+/* Of what outlasts it: all is touched before any of it is in flight. */
 static void product_async(Tracker *k, State *s, const Op *op)
 {
-	TileRef d = tile_ref(operand(op, ARG_D)), a = tile_ref(operand(op, ARG_A));
-	Box box = box_of(&d);
-	touch(k, s, op, &box, true, true);
-	touch_tile(k, s, op, &a, false);
-	add_entry(k, s, op, &box, true);
-	if (a.space == TY_FRAG) {
-		box = box_of(&a);
-		add_entry(k, s, op, &box, false);
-	}
+	Effect e[MAX_EFFECTS];
+	Box box[MAX_EFFECTS];
+	int n = op_effects(op, e);
+	for (int i = 0; i < n; i++)
+		if (e[i].tile.space == TY_FRAG) {
+			box[i] = box_of(&e[i].tile);
+			touch(k, s, op, &box[i], e[i].writes, e[i].writes);
+		}
+	for (int i = 0; i < n; i++)
+		if (e[i].tile.space == TY_FRAG)
+			add_entry(k, s, op, &box[i], e[i].writes);
 }
 
 /* fence, product, commit, wait 0 in one: it would finish what is in flight unseen. */
@@ -304,13 +307,12 @@ static void product_sync(Tracker *k, State *s, const Op *op)
 
 static void product(Tracker *k, State *s, const Op *op)
 {
-	if (!mma_is_wgmma(op)) {
+	if (!mma_is_wgmma(op))
 		touch_tiles(k, s, op);
-	} else if (attr_int(op, AT_ASYNC, 0)) {
+	else if (op_lasts(op) == UNTIL_PRODUCTS)
 		product_async(k, s, op);
-	} else {
+	else
 		product_sync(k, s, op);
-	}
 }
 
 static void commit(Tracker *k, State *s, const Op *op)
@@ -421,10 +423,14 @@ static void pass_op(Flow *f, Op *op, void *state)
 	switch (op->code) {
 	case OP_PARALLEL: touch_loop(k, s, op); break;
 	case OP_MMA: product(k, s, op); break;
-	case OP_WGMMA_COMMIT: commit(k, s, op); break;
-	case OP_WGMMA_WAIT: wait_groups(k, s, op); break;
 	case OP_LOAD: case OP_STORE: case OP_ATOMIC: break; /* fragments have elements in loops only */
-	default: touch_tiles(k, s, op); break;
+	default:
+		if (op_closes(op) == UNTIL_PRODUCTS)
+			commit(k, s, op);
+		else if (op_awaits(op) == UNTIL_PRODUCTS)
+			wait_groups(k, s, op);
+		else
+			touch_tiles(k, s, op);
 	}
 }
 

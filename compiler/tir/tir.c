@@ -388,7 +388,7 @@ const char *attr_text(const Op *op, AttrId id, const char *otherwise)
 
 /* ---- operands ---- */
 
-static int position(const Op *op, OperandId id)
+int operand_place(const Op *op, OperandId id)
 {
 	for (int i = 0; i < MOST_NAMED; i++)
 		if (op_table[op->code].name[i] == id)
@@ -398,13 +398,13 @@ static int position(const Op *op, OperandId id)
 
 Value *operand(const Op *op, OperandId id)
 {
-	int i = position(op, id);
+	int i = operand_place(op, id);
 	return i < op->nargs ? op->args[i] : NULL;
 }
 
-void set_operand(Op *op, OperandId id, Value *v) { op->args[position(op, id)] = v; }
+void set_operand(Op *op, OperandId id, Value *v) { op->args[operand_place(op, id)] = v; }
 
-Value *access_index(const Op *op, int d) { return op->args[position(op, ARG_OBJECT) + 1 + d]; }
+Value *access_index(const Op *op, int d) { return op->args[operand_place(op, ARG_OBJECT) + 1 + d]; }
 
 Value *access_mask(const Op *op) { return attr_int(op, AT_MASKED, 0) ? op->args[op->nargs - 1] : NULL; }
 

@@ -216,6 +216,7 @@ const char *attr_text(const Op *op, AttrId id, const char *otherwise);
 
 /* NULL when it is left out; of an op that has none of that name in ops.def it is not asked. */
 Value *operand(const Op *op, OperandId id);
+int operand_place(const Op *op, OperandId id); /* its number, whether it is there or not */
 void set_operand(Op *op, OperandId id, Value *v); /* that is there */
 /* Of loads, stores and atomics: the index of dimension d of their object; the mask or NULL. */
 Value *access_index(const Op *op, int d);

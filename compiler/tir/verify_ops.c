@@ -158,7 +158,7 @@ static bool decl_kind_ok(const Op *op)
 static int view_shape(const Op *op, int64_t *shape)
 {
 	const Attr *dims = attr_get(op, AT_DIMS);
-	const Type *object = &op->args[0]->type;
+	const Type *object = &operand(op, ARG_OBJECT)->type;
 	int rank = 0;
 	for (int i = 0; i < dims->n; i++)
 		if (dims->list[i] >= 0)
@@ -194,7 +194,7 @@ static void check_view_shape(Verifier *v, const Op *op)
 static void check_view_starts(Verifier *v, const Op *op)
 {
 	const Attr *dims = attr_get(op, AT_DIMS);
-	const Type *object = &op->args[0]->type;
+	const Type *object = &operand(op, ARG_OBJECT)->type;
 	for (int d = 0, i = 1; d < dims->n; d++) {
 		int64_t taken = dims->list[d] < 0 ? 1 : dims->list[d], extent = object->shape[d], start = 0;
 		if (!taken)
@@ -211,7 +211,7 @@ static void check_view_starts(Verifier *v, const Op *op)
 static void check_view(Verifier *v, const Op *op)
 {
 	static const TypeKind view_of[] = { [TY_TENSOR] = TY_VIEW_TENSOR, [TY_SHARED] = TY_VIEW_SHARED, [TY_FRAG] = TY_VIEW_FRAG };
-	const Type *object = &op->args[0]->type;
+	const Type *object = &operand(op, ARG_OBJECT)->type;
 	const Attr *dims = attr_get(op, AT_DIMS);
 	int starts = 0;
 	if (dims->n != object->rank) {
@@ -252,15 +252,16 @@ static void check_cmp(Verifier *v, const Op *op)
 	static const char *const preds[] = { "lt", "le", "gt", "ge", "eq", "ne", NULL };
 	need_word(v, op, AT_PRED, preds);
 	need_result(v, op, DT_BOOL);
-	if (!type_equal(op->args[0]->type, op->args[1]->type))
+	Type a = operand(op, ARG_A)->type, b = operand(op, ARG_B)->type;
+	if (!type_equal(a, b))
 		verify_bad(v, op, "the operands are not scalars of one type");
-	else if (dtype_is_float8(op->args[0]->type.dtype))
-		verify_bad(v, op, "not defined on %s", dtype_name(op->args[0]->type.dtype));
+	else if (dtype_is_float8(a.dtype))
+		verify_bad(v, op, "not defined on %s", dtype_name(a.dtype));
 }
 
 static void check_bitcast(Verifier *v, const Op *op)
 {
-	DType from = op->args[0]->type.dtype, to = op->result->type.dtype;
+	DType from = operand(op, ARG_A)->type.dtype, to = op->result->type.dtype;
 	if (from == DT_BOOL || to == DT_BOOL)
 		verify_bad(v, op, "not defined on bool");
 	else if (dtype_bits(from) != dtype_bits(to))
@@ -294,11 +295,11 @@ static void check_scalar(Verifier *v, const Op *op)
 
 /* ---- elements ---- */
 
-/* The object is operand `at`; one index per dimension and a mask follow. */
-static void check_element(Verifier *v, const Op *op, int at, DType d)
+/* The object, one index per dimension and a mask. */
+static void check_element(Verifier *v, const Op *op, DType d)
 {
-	const Value *object = op->args[at];
-	int masked = attr_int(op, AT_MASKED, 0) != 0;
+	const Value *object = operand(op, ARG_OBJECT);
+	int masked = attr_int(op, AT_MASKED, 0) != 0, at = operand_place(op, ARG_OBJECT);
 	if (object->type.dtype != d)
 		verify_bad(v, op, "%s element of %s", dtype_name(d), type_text(v->t->arena, object->type));
 	if (op->nargs != at + 1 + object->type.rank + masked) {
@@ -317,26 +318,28 @@ static void check_atomic(Verifier *v, const Op *op)
 {
 	static const char *const kinds[] = { "add", "min", "max", NULL };
 	need_word(v, op, AT_RMW, kinds);
-	check_element(v, op, 1, op->args[0]->type.dtype);
-	if (op->args[1]->type.kind == TY_FRAG)
+	DType d = operand(op, ARG_VALUE)->type.dtype;
+	check_element(v, op, d);
+	if (operand(op, ARG_OBJECT)->type.kind == TY_FRAG)
 		verify_bad(v, op, "on a fragment");
-	if (op->args[0]->type.dtype == DT_BOOL || dtype_is_float8(op->args[0]->type.dtype))
-		verify_bad(v, op, "not defined on %s", dtype_name(op->args[0]->type.dtype));
+	if (d == DT_BOOL || dtype_is_float8(d))
+		verify_bad(v, op, "not defined on %s", dtype_name(d));
 	if (op->result)
-		need_result(v, op, op->args[0]->type.dtype);
+		need_result(v, op, d);
 }
 
 static void check_var(Verifier *v, const Op *op)
 {
+	DType d = operand(op, ARG_VAR)->type.dtype;
 	if (op->code == OP_GET)
-		need_result(v, op, op->args[0]->type.dtype);
+		need_result(v, op, d);
 	else
-		need_scalar(v, op, 1, op->args[0]->type.dtype);
+		need_scalar(v, op, operand_place(op, ARG_VALUE), d);
 	bool combines = attr_get(op, AT_COMBINE), in_loop = op->code == OP_SET && tir_enclosing(op, OP_PARALLEL);
 	if (combines)
 		need_word(v, op, AT_COMBINE, (const char *const[]){ "or", "and", NULL });
-	if (combines && op->args[0]->type.dtype != DT_BOOL)
-		verify_bad(v, op, "{combine} of %s", dtype_name(op->args[0]->type.dtype));
+	if (combines && d != DT_BOOL)
+		verify_bad(v, op, "{combine} of %s", dtype_name(d));
 	if (in_loop && !combines)
 		verify_bad(v, op, "an element loop combines what it sets");
 }
@@ -363,24 +366,23 @@ static bool shapes_agree(const TileRef *a, const TileRef *b)
 
 static bool need_same_shape(Verifier *v, const Op *op)
 {
-	TileRef a = tile_ref(op->args[0]), b = tile_ref(op->args[1]);
-	if (a.space == TY_TENSOR && op->args[0]->def->code == OP_TENSOR)
+	const Value *source = operand(op, ARG_SOURCE), *target = operand(op, ARG_TARGET);
+	TileRef s = tile_ref(source), d = tile_ref(target);
+	if (source->def->code == OP_TENSOR || target->def->code == OP_TENSOR)
 		return true; /* a whole tensor: its extents are run-time values */
-	if (b.space == TY_TENSOR && op->args[1]->def->code == OP_TENSOR)
-		return true;
-	return shapes_agree(&a, &b) || verify_bad(v, op, "%s and %s do not agree", type_text(v->t->arena, op->args[0]->type),
-		type_text(v->t->arena, op->args[1]->type));
+	return shapes_agree(&s, &d) || verify_bad(v, op, "%s and %s do not agree", type_text(v->t->arena, source->type),
+		type_text(v->t->arena, target->type));
 }
 
 static void check_transfer(Verifier *v, const Op *op)
 {
-	if (need_same_shape(v, op) && op->args[0]->type.dtype != op->args[1]->type.dtype)
+	if (need_same_shape(v, op) && operand(op, ARG_SOURCE)->type.dtype != operand(op, ARG_TARGET)->type.dtype)
 		verify_bad(v, op, "the element types differ");
 }
 
 static void check_mma(Verifier *v, const Op *op)
 {
-	TileRef d = tile_ref(op->args[0]), a = tile_ref(op->args[1]), b = tile_ref(op->args[2]);
+	TileRef d = tile_ref(operand(op, ARG_D)), a = tile_ref(operand(op, ARG_A)), b = tile_ref(operand(op, ARG_B));
 	if (a.space == TY_TENSOR || b.space == TY_TENSOR)
 		verify_bad(v, op, "an operand in global memory");
 	if (d.rank != 2 || a.rank != 2 || b.rank != 2 || d.trans)
@@ -392,7 +394,7 @@ static void check_mma(Verifier *v, const Op *op)
 
 static void check_fill(Verifier *v, const Op *op)
 {
-	need_scalar(v, op, 1, op->args[0]->type.dtype);
+	need_scalar(v, op, operand_place(op, ARG_VALUE), operand(op, ARG_TARGET)->type.dtype);
 }
 
 static void check_reduce(Verifier *v, const Op *op)
@@ -401,18 +403,19 @@ static void check_reduce(Verifier *v, const Op *op)
 	need_word(v, op, AT_KIND, kinds);
 	if (!need_range(v, op, AT_AXIS, 0, 1))
 		return;
-	TileRef s = tile_ref(op->args[0]), d = tile_ref(op->args[1]);
+	const Value *source = operand(op, ARG_SOURCE), *target = operand(op, ARG_TARGET);
+	TileRef s = tile_ref(source), d = tile_ref(target);
 	int64_t kept = 1 - attr_int(op, AT_AXIS, 0);
 	if (s.rank != 2 || d.rank != 1 || s.shape[kept] != d.shape[0])
-		verify_bad(v, op, "%s does not reduce to %s along axis %lld", type_text(v->t->arena, op->args[0]->type),
-			type_text(v->t->arena, op->args[1]->type), (long long)(1 - kept));
+		verify_bad(v, op, "%s does not reduce to %s along axis %lld", type_text(v->t->arena, source->type),
+			type_text(v->t->arena, target->type), (long long)(1 - kept));
 }
 
 static void check_scan(Verifier *v, const Op *op)
 {
 	static const char *const kinds[] = { "sum", "prod", NULL };
 	need_word(v, op, AT_KIND, kinds);
-	need_range(v, op, AT_AXIS, 0, op->args[0]->type.rank - 1);
+	need_range(v, op, AT_AXIS, 0, operand(op, ARG_TARGET)->type.rank - 1);
 }
 
 /* ---- control ---- */
@@ -508,11 +511,12 @@ static void check_vote(Verifier *v, const Op *op)
 
 static void check_pick(Verifier *v, const Op *op)
 {
-	const Op *array = op->args[0]->def;
+	const Value *object = operand(op, ARG_OBJECT);
+	const Op *array = object->def;
 	bool barriers = array && (array->code == OP_MBARRIER || array->code == OP_BARRIER) && attr_int(array, AT_ARRAY, 0) > 0;
 	if (!barriers)
 		verify_bad(v, op, "operand 0 is no array of barriers");
-	else if (!type_equal(op->result->type, op->args[0]->type))
+	else if (!type_equal(op->result->type, object->type))
 		verify_bad(v, op, "the result is %s", type_text(v->t->arena, op->result->type));
 }
 
@@ -533,8 +537,8 @@ static void check_op(Verifier *v, const Op *op)
 	case OP_PICK: check_pick(v, op); break;
 	case OP_VOTE: check_vote(v, op); break;
 	case OP_GET: case OP_SET: check_var(v, op); break;
-	case OP_LOAD: check_element(v, op, 0, op->result->type.dtype); break;
-	case OP_STORE: check_element(v, op, 1, op->args[0]->type.dtype); break;
+	case OP_LOAD: check_element(v, op, op->result->type.dtype); break;
+	case OP_STORE: check_element(v, op, operand(op, ARG_VALUE)->type.dtype); break;
 	case OP_ATOMIC: check_atomic(v, op); break;
 	case OP_FILL: check_fill(v, op); break;
 	case OP_COPY: case OP_WEAVE: need_same_shape(v, op); break;
@@ -543,7 +547,7 @@ static void check_op(Verifier *v, const Op *op)
 	case OP_SCAN: check_scan(v, op); break;
 	case OP_TMA_LOAD: case OP_TMA_STORE: case OP_CP_ASYNC: check_transfer(v, op); break;
 	case OP_BULK_LOAD: case OP_BULK_STORE: break; /* bytes: the operands agree in size only */
-	case OP_WGMMA_WAIT: need_range(v, op, AT_N, 0, 63); break;
+	case OP_WGMMA_WAIT: need_range(v, op, AT_N, 0, v->t->machine->product_groups); break;
 	case OP_PTX: check_ptx(v, op); break;
 	default:
 		if (op_info(op->code)->effect == FX_CONTROL)

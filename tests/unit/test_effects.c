@@ -82,24 +82,30 @@ static const char *const program =
 	"  %y = frag {name=\"y\", warp_scope=1} : frag<bf16, 64x64>\n"
 	"  %r = frag {name=\"r\"} : frag<f32, 64>\n"
 	"  %m = mbarrier {name=\"m\", slots=1, count=1} : mbarrier\n"
+	"  %n = mbarrier {name=\"n\", slots=1, from=\"r\"} : mbarrier\n"
 	"  %s\n"
 	"}\n";
 
-/* Each operand that is touched: its number, < > or &, ~, and ! where all that was in it is gone. */
+/* Each operand that is touched: its number, < > or &, ~, ! where all that was in it is gone, and until when: nothing, of products, of bulk stores, of
+ * copies, of a phase. */
 static const struct { const char *op, *effects; } rows[] = {
 	{ "fill %d, %f", "0>!" },
 	{ "copy %s, %d", "0< 1>!" },
 	{ "mma %d, %s, %s {acc=0}", "0>! 1~< 2~<" },
 	{ "mma %d, %s, %s {acc=1}", "0& 1~< 2~<" },
+	{ "mma %d, %s, %s {acc=1, async=1}", "0&p 1~<p 2~<p" },
+	{ "mma %h, %w, %y {acc=1, async=1}", "0& 1< 2<" },
+	{ "mma %d, %s, %s {acc=1, async=1, inst=\"mma_sync\"}", "0& 1< 2<" },
 	{ "mma %h, %w, %y {acc=-1}", "0& 1< 2<" },
 	{ "mma %d, %s, %s {acc=1, inst=\"mma_sync\"}", "0& 1< 2<" },
 	{ "reduce %d, %r {kind=\"sum\", axis=1}", "0< 1>!" },
 	{ "scan %r {kind=\"sum\", axis=0}", "0&" },
-	{ "tma_load %v, %s, %m, %z", "0< 1~>!" },
-	{ "tma_store %s, %v", "0~< 1>!" },
-	{ "tma_store %s, %v {reduce=\"add\"}", "0~< 1>" },
-	{ "bulk_load %v, %s, %m, %z", "0< 1~>!" },
-	{ "cp_async %v, %s", "0< 1>!" },
+	{ "tma_load %v, %s, %m, %z", "0<f 1~>!f" },
+	{ "tma_store %s, %v", "0~<s 1>!s" },
+	{ "tma_store %s, %v {reduce=\"add\"}", "0~<s 1>s" },
+	{ "bulk_load %v, %s, %m, %z", "0<f 1~>!f" },
+	{ "bulk_store %s, %v", "0~<s 1>!s" },
+	{ "cp_async %v, %s", "0<c 1>!c" },
 	{ "store %f, %u, %z, %z", "1>!" },
 	{ "store %f, %u, %z, %z, %t {masked=1}", "1>" },
 	{ "atomic %f, %u, %z, %z {rmw=\"add\"}", "1&" },
@@ -112,12 +118,25 @@ static const struct { const char *op, *effects; } rows[] = {
 static void effects_text(const Op *op, char *out)
 {
 	Effect e[MAX_EFFECTS];
+	static const char *const until[] = { "", "p", "s", "c", "f" };
 	int n = op_effects(op, e);
 
 	*out = 0;
 	for (int i = 0; i < n; i++)
-		out += sprintf(out, "%s%d%s%s%s", i ? " " : "", e[i].operand, e[i].async ? "~" : "",
-			e[i].reads && e[i].writes ? "&" : e[i].reads ? "<" : ">", e[i].kills ? "!" : "");
+		out += sprintf(out, "%s%d%s%s%s%s", i ? " " : "", e[i].operand, e[i].async ? "~" : "",
+			e[i].reads && e[i].writes ? "&" : e[i].reads ? "<" : ">", e[i].kills ? "!" : "", until[e[i].until]);
+}
+
+/* The op of a line behind the declarations. */
+static const Op *op_of(Fixture *f, const char *line)
+{
+	const char *cut = strstr(program, "  %s\n}");
+	char *text = arena_printf(f->arena, "%.*s  %s\n}\n", (int)(cut - program), program, line);
+	Tir *t = tir_parse(f->arena, f->diags, machine_default(), add_source(f, "t", text));
+
+	if (!t || !tir_verify(t))
+		fail_msg("%s: %s", line, errors_of(f));
+	return t->first->regions[0]->last;
 }
 
 static void test_effects(void **state)
@@ -125,15 +144,59 @@ static void test_effects(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		Fixture f = fixture();
-		const char *cut = strstr(program, "  %s\n}");
-		char *text = arena_printf(f.arena, "%.*s  %s\n}\n", (int)(cut - program), program, rows[i].op), got[64];
-		Tir *t = tir_parse(f.arena, f.diags, machine_default(), add_source(&f, "t", text));
+		char got[64];
 
-		if (!t || !tir_verify(t))
-			fail_msg("%s: %s", rows[i].op, errors_of(&f));
-		effects_text(t->first->regions[0]->last, got);
+		effects_text(op_of(&f, rows[i].op), got);
 		if (strcmp(got, rows[i].effects))
 			fail_msg("%s: '%s', not '%s'", rows[i].op, got, rows[i].effects);
+		arena_free(f.arena);
+	}
+}
+
+/* Who does it, and ! where one thread may in `once`; what it waits for, closes a group of, or r: releases. */
+static const struct { const char *op, *doing; } doings[] = {
+	{ "fill %d, %f", "team" },
+	{ "fill %h, %f", "warp" },
+	{ "mma %d, %s, %s {acc=1}", "team" },
+	{ "mma %h, %w, %y {acc=1}", "warp" },
+	{ "wgmma_commit", "team closes p" },
+	{ "wgmma_wait {n=0}", "team awaits p" },
+	{ "tma_load %v, %s, %m, %z", "team!" },
+	{ "tma_load %v, %s, %m, %z {multicast=1}", "cluster!" },
+	{ "tma_store %s, %v", "team!" },
+	{ "store_wait {n=0}", "team! awaits s" },
+	{ "cp_async %v, %s", "team" },
+	{ "cp_async_commit", "thread closes c" },
+	{ "cp_async_wait {n=0}", "thread awaits c" },
+	{ "arrive %m, %z", "warp! r" }, /* count by hand */
+	{ "arrive %n, %z", "team r" },
+	{ "wait %m, %z", "warp! awaits f" },
+	{ "wait_parity %m, %z, %z", "warp! awaits f" },
+	{ "sync", "team r" },
+	{ "sync_warp", "warp r" },
+	{ "cluster_sync", "cluster r" },
+	{ "%q = vote %t {kind=\"any\"} : bool", "team" },
+	{ "%q = vote %t {kind=\"any\", warp_scope=1} : bool", "warp" },
+	{ "store %f, %u, %z, %z", "thread" },
+	{ "%q = lane : i32", "thread" },
+	{ "fence_async", "thread" },
+};
+
+static void test_doing(void **state)
+{
+	static const char *const who[] = { "thread", "warp", "team", "cluster" }, *const until[] = { "", "p", "s", "c", "f" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof doings / sizeof doings[0]; i++) {
+		Fixture f = fixture();
+		const Op *op = op_of(&f, doings[i].op);
+		Doing d = op_doing(op);
+		Until awaits = op_awaits(op), closes = op_closes(op);
+		const char *got = arena_printf(f.arena, "%s%s%s%s%s%s%s", who[d.doer], d.alone ? "!" : "", awaits ? " awaits " : "", until[awaits],
+			closes ? " closes " : "", until[closes], op_releases(op) ? " r" : "");
+
+		if (strcmp(got, doings[i].doing))
+			fail_msg("%s: '%s', not '%s'", doings[i].op, got, doings[i].doing);
 		arena_free(f.arena);
 	}
 }
@@ -144,6 +207,7 @@ int main(void)
 		cmocka_unit_test(test_signatures),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_effects),
+		cmocka_unit_test(test_doing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
