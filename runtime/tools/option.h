@@ -11,8 +11,8 @@
 typedef struct Option {
 	int id;
 	const char *name;
-	const char *value; /* NULL: none; "[N]": a number that may be left out */
-	const char *help;  /* lines */
+	const char *value; /* NULL: none; "[N]": a number that may be left out; FILE, PATH, DIR in it: completion offers such */
+	const char *help;  /* lines; where the value is one of some words they come first: "a | b", "a | b: what that is | c" */
 } Option;
 
 typedef struct Usage {

@@ -73,13 +73,63 @@ void usage_man(const Usage *u, const char *version, FILE *out)
 
 /* ---- completion ---- */
 
+typedef enum ValueKind { VALUE_NONE, VALUE_WORDS, VALUE_FILE, VALUE_FOLDER, VALUE_OTHER } ValueKind;
+
+static bool is_optional(const Option *o) { return o->value && o->value[0] == '['; }
+
+static ValueKind kind_of(const Option *o)
+{
+	if (!o->value || is_optional(o))
+		return VALUE_NONE;
+	size_t n = strcspn(o->help, " :\n");
+	if (o->help[n] == ':' || !strncmp(o->help + n, " | ", 3))
+		return VALUE_WORDS;
+	if (strstr(o->value, "FILE") || strstr(o->value, "PATH"))
+		return VALUE_FILE;
+	return strstr(o->value, "DIR") ? VALUE_FOLDER : VALUE_OTHER;
+}
+
+/* Those that a help text begins with. */
+static void print_words(const char *help, FILE *out)
+{
+	for (const char *p = help, *next; p; p = next ? next + 3 : NULL) {
+		fprintf(out, "%s%.*s", p == help ? "" : " ", (int)strcspn(p, " :\n"), p);
+		next = strstr(p, " | ");
+	}
+}
+
+static int name_length(const Option *o) { return (int)(strlen(o->name) - is_joined(o->name)); }
+
+/* A value is a word of its own behind the option, or behind the option and a =, at which bash divides words. */
+static void bash_value(const Option *o, FILE *out)
+{
+	ValueKind kind = kind_of(o);
+	if (kind == VALUE_NONE || kind == VALUE_FILE)
+		return;
+	fprintf(out, "\t%.*s) ", name_length(o), o->name);
+	if (kind == VALUE_WORDS) {
+		fputs("COMPREPLY=($(compgen -W '", out);
+		print_words(o->help, out);
+		fputs("' -- \"$word\"))", out);
+	} else if (kind == VALUE_FOLDER) {
+		fputs("compopt -o filenames; COMPREPLY=($(compgen -d -- \"$word\"))", out);
+	} else {
+		fputs("COMPREPLY=()", out);
+	}
+	fputs("; return;;\n", out);
+}
+
 static void bash(const Usage *u, FILE *out)
 {
-	fprintf(out, "_%s() {\n\tlocal word=${COMP_WORDS[COMP_CWORD]}\n\tif [[ $word == -* ]]; then\n\t\tCOMPREPLY=($(compgen -W '", u->program);
+	fprintf(out, "_%s() {\n\tlocal word=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]}\n"
+		"\tif [[ $word == = ]]; then word=\n\telif [[ $option == = ]]; then option=${COMP_WORDS[COMP_CWORD - 2]}\n\tfi\n\tcase $option in\n", u->program);
+	for (size_t i = 0; i < u->n; i++)
+		bash_value(&u->options[i], out);
+	fputs("\tesac\n\tif [[ $word == -* ]]; then\n\t\tCOMPREPLY=($(compgen -W '", out);
 	for (size_t i = 0; i < u->n; i++)
 		fprintf(out, "%s%s", i ? " " : "", u->options[i].name);
-	fputs("' -- \"$word\"))\n\t\t[[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace\n\telse\n\t\tCOMPREPLY=($(compgen -f -- \"$word\"))\n\tfi\n}\n", out);
-	fprintf(out, "complete -o filenames -F _%s %s\n", u->program, u->program);
+	fputs("' -- \"$word\"))\n\t\t[[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace\n\telse\n\t\tcompopt -o filenames\n\t\tCOMPREPLY=($(compgen -f -- \"$word\"))\n\tfi\n}\n", out);
+	fprintf(out, "complete -F _%s %s\n", u->program, u->program);
 }
 
 /* The first line of a help text inside single quotes; quotes and, for zsh, brackets and colons are left out. */
@@ -91,6 +141,24 @@ static void print_first_line(const char *text, FILE *out)
 	}
 }
 
+static void zsh_value(const Option *o, FILE *out)
+{
+	if (!o->value)
+		return;
+	fputs(is_optional(o) ? "::" : ":", out);
+	print_first_line(o->value, out);
+	switch (kind_of(o)) {
+	case VALUE_WORDS:
+		fputs(":(", out);
+		print_words(o->help, out);
+		fputc(')', out);
+		break;
+	case VALUE_FILE: fputs(":_files", out); break;
+	case VALUE_FOLDER: fputs(":_files -/", out); break;
+	case VALUE_NONE: case VALUE_OTHER: fputs(": ", out); break;
+	}
+}
+
 static void zsh(const Usage *u, FILE *out)
 {
 	fprintf(out, "#compdef %s\n_arguments \\\n", u->program);
@@ -99,8 +167,7 @@ static void zsh(const Usage *u, FILE *out)
 		fprintf(out, "\t'*%s%s[", o->name, is_joined(o->name) ? "-" : "");
 		print_first_line(o->help, out);
 		fputc(']', out);
-		if (o->value)
-			fputs(": :_files", out);
+		zsh_value(o, out);
 		fputs("' \\\n", out);
 	}
 	fputs("\t'*:file:_files -g \"", out);
@@ -113,12 +180,18 @@ static void zsh(const Usage *u, FILE *out)
 
 static void fish(const Usage *u, FILE *out)
 {
+	static const char *const takes[] = { [VALUE_NONE] = "", [VALUE_WORDS] = "-x -a '", [VALUE_FILE] = "-r -F", [VALUE_FOLDER] = "-x -a '(__fish_complete_directories)'",
+		[VALUE_OTHER] = "-x" };
 	for (size_t i = 0; i < u->n; i++) {
 		const Option *o = &u->options[i];
 		const char *name = o->name + strspn(o->name, "-");
 		bool is_long = o->name[1] == '-', is_letter = !is_long && !name[1];
-		fprintf(out, "complete -c %s %s %.*s %s -d '", u->program, is_long ? "-l" : is_letter ? "-s" : "-o",
-			(int)(strlen(name) - is_joined(name)), name, o->value ? "-r" : "");
+		fprintf(out, "complete -c %s %s %.*s %s", u->program, is_long ? "-l" : is_letter ? "-s" : "-o", name_length(o) - (int)(name - o->name), name, takes[kind_of(o)]);
+		if (kind_of(o) == VALUE_WORDS) {
+			print_words(o->help, out);
+			fputc('\'', out);
+		}
+		fputs(" -d '", out);
 		print_first_line(o->help, out);
 		fputs("'\n", out);
 	}

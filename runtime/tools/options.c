@@ -23,7 +23,7 @@ static const Option rows[] = {
 	{ OPT_DIM, "--dim", "T=1024", "a dim, for shapes and for dims that no tensor has" },
 	{ OPT_SCALAR, "--scalar", "S=0.5", "a scalar parameter" },
 	{ OPT_OUT, "--out", "T=FILE.npy", "writes a tensor after the run (bf16, 8-bit floats as f4)" },
-	{ OPT_DEVICE, "--device", "DEVICE", "cpu (default), cuda or cuda:N" },
+	{ OPT_DEVICE, "--device", "DEVICE", "cpu | cuda   (default cpu; cuda:N: which of several)" },
 	{ OPT_COMPARE, "--compare", "T=FILE.npy", "compares a tensor with a file; exit code 1 when it differs" },
 	{ OPT_TOL, "--tol", "X", "largest RMS of the difference over RMS of the file (default: bf16 1e-2,\n"
 	                      "f16 2e-3, f32 1e-3, e4m3 8e-2, e5m2 2e-1, integers 0)" },
@@ -45,7 +45,7 @@ static const Option rows[] = {
 	{ OPT_LIST, "--list", NULL, "lists the kernels and their parameters, and runs nothing; so does FILE alone" },
 	{ OPT_JSON, "--json", NULL, "lists as JSON" },
 	{ OPT_MAN, "--man", NULL, "this text as a manual page: man -l <(tilerun --man)" },
-	{ OPT_COMPLETION, "--completion", "SHELL", "bash, zsh or fish: what the shell reads to complete options" },
+	{ OPT_COMPLETION, "--completion", "SHELL", "bash | zsh | fish: what the shell reads to complete options" },
 	{ OPT_HELP, "--help", NULL, "this text" },
 	{ OPT_VERSION, "--version", NULL, "the version" },
 };
