@@ -2,6 +2,7 @@
 #include "compiler/elaborate/elab.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 static int64_t wrap_int(DType t, int64_t v)
 {
@@ -43,7 +44,8 @@ static bool compare(int op, int order)
 	case BIN_GT: return order > 0;
 	case BIN_GE: return order >= 0;
 	case BIN_EQ: return order == 0;
-	default: return order != 0;
+	case BIN_NE: return order != 0;
+	default: abort(); /* no comparison */
 	}
 }
 

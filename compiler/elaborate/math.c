@@ -277,7 +277,8 @@ static DType unsigned_type(DType t)
 	case 8: return DT_U8;
 	case 16: return DT_U16;
 	case 32: return DT_U32;
-	default: return DT_U64;
+	case 64: return DT_U64;
+	default: abort(); /* no integer */
 	}
 }
 

@@ -2,6 +2,7 @@
 #include "compiler/elaborate/elab.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 
 void elab_error(Elab *E, Loc loc, DiagCode code, const char *fmt, ...)
 {
@@ -38,7 +39,8 @@ static const char *space_text(const View *v)
 	switch (v->space) {
 	case TY_TENSOR: return "global tensor";
 	case TY_SHARED: return "shared tile";
-	default: return v->warp_frag || v->warp_view ? "warp fragment" : "fragment";
+	case TY_FRAG: return v->warp_frag || v->warp_view ? "warp fragment" : "fragment";
+	default: abort(); /* no tile */
 	}
 }
 

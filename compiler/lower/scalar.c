@@ -268,7 +268,8 @@ static V int_binary(Lower *L, const Op *op, DType d, V *args)
 	case OP_AND: return LLVMBuildAnd(L->b, a, b, "");
 	case OP_OR: return LLVMBuildOr(L->b, a, b, "");
 	case OP_XOR: return LLVMBuildXor(L->b, a, b, "");
-	default: return lower_shift(L, code, d, a, b);
+	case OP_SHL: case OP_SHR: return lower_shift(L, code, d, a, b);
+	default: return NULL;
 	}
 }
 

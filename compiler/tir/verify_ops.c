@@ -149,7 +149,8 @@ static bool decl_kind_ok(const Op *op)
 	case OP_FRAG: return op->result->type.kind == TY_FRAG;
 	case OP_VAR: return op->result->type.kind == TY_VAR;
 	case OP_MBARRIER: return op->result->type.kind == TY_MBARRIER;
-	default: return op->result->type.kind == TY_BARRIER;
+	case OP_BARRIER: return op->result->type.kind == TY_BARRIER;
+	default: abort(); /* no declaration */
 	}
 }
 
