@@ -17,8 +17,10 @@ def enable():
 
 
 def note(function, what):
-    counts[function, what] += 1
-    if counts[function, what] == 1:
+    key = function, what
+    before = counts.get(key, 0)
+    counts[key] = before + 1
+    if not before:
         logger.info("%s: %s", function, what)
 
 
