@@ -10,11 +10,13 @@ device, which is for the small ones.  With pytest-xdist each worker counts its o
 import json
 import os
 
-import fla.utils
-import torch
+os.environ.pop("FLA_DISABLE_BACKEND_DISPATCH", None)  # a worker of pytest-xdist has it from where this was imported first
 
-import tilekern.fla  # noqa: F401
-from tilekern import log
+import fla.utils  # noqa: E402
+import torch  # noqa: E402
+
+import tilekern.fla  # noqa: E402, F401
+from tilekern import log  # noqa: E402
 
 os.environ["FLA_DISABLE_BACKEND_DISPATCH"] = "1"  # which FLA has read; its tests look again
 

@@ -193,6 +193,15 @@ def test_gathered_states_kda(vllm, raw, bound):
     assert_close(state.transpose(-1, -2), states, 0.01, "state")
 
 
+def test_other_versions(vllm):
+    """A layer that imports its function when it runs, as in 0.33, and one of which nothing is left."""
+    later = KIMI.replace("def chunk_kda_with_fused_gate", "def another").replace("q_proj_states, k_proj_states, v_proj_states", "mixed_qkv")
+    assert vllm("kimi_gdn_linear_attn", later).KimiGatedDeltaNetAttention()._forward(None, None, None, None) == "vLLM"
+    name = tilekern.vllm.LAYERS + "qwen_gdn_linear_attn"
+    vllm("qwen_gdn_linear_attn", "class Another: pass")
+    assert any(n == name and what.startswith("is another one than was read: ") for n, what in log.counts)
+
+
 def test_off(vllm, monkeypatch):
     monkeypatch.setenv("TILEKERN_VLLM", "0")
     module = vllm("kimi_gdn_linear_attn", KIMI)

@@ -1,9 +1,9 @@
 """vLLM's prefill of GDN and KDA layers on these kernels: vLLM calls `register` by its entry point vllm.general_plugins in every process.
 
 A step of prefills alone is one call on the convolution's output, raw gates and the states' slots in vLLM's pool.  In other steps, and in versions of vLLM whose
-layers are not as they were read (2026: `_forward_core` of QwenGatedDeltaNetAttention, `_forward` of KimiGatedDeltaNetAttention), vLLM gathers and scatters the
-states, and what is called in between is served: ChunkGatedDeltaRule, chunk_kda_with_fused_gate.  What is not served goes on to vLLM's own kernels;
-tilekern.show_config() counts both.  TILEKERN_VLLM=0 in the environment turns it off.
+layers are not as they were read (`_forward_core` of QwenGatedDeltaNetAttention as in 0.33, `_forward` of KimiGatedDeltaNetAttention before it), vLLM gathers and
+scatters the states, and what is called in between is served: ChunkGatedDeltaRule, chunk_kda_with_fused_gate.  What is not served goes on to vLLM's own
+kernels; tilekern.show_config() counts both.  TILEKERN_VLLM=0 in the environment turns it off.
 """
 import functools
 import importlib.abc
@@ -63,16 +63,18 @@ def chunk_gated_delta_rule(theirs):
 def chunk_kda_with_fused_gate(theirs):
     @functools.wraps(theirs)
     def function(q, k, v, raw_g, beta=None, A_log=None, g_bias=None, scale=None, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False,
-                 cu_seqlens=None, safe_gate=None, lower_bound=None, raw_beta=None, **more):
+                 cu_seqlens=None, safe_gate=None, lower_bound=None, raw_beta=None, out=None, **more):
         if not served("chunk_kda_with_fused_gate", refusal(q, v, more)):
-            known = dict(beta=beta, raw_beta=raw_beta, safe_gate=safe_gate, lower_bound=lower_bound, scale=scale)
+            known = dict(beta=beta, raw_beta=raw_beta, safe_gate=safe_gate, lower_bound=lower_bound, scale=scale, out=out)
             return theirs(q=q, k=k, v=v, raw_g=raw_g, A_log=A_log, g_bias=g_bias, initial_state=initial_state, output_final_state=output_final_state,
                           use_qk_l2norm_in_kernel=use_qk_l2norm_in_kernel, cu_seqlens=cu_seqlens, **{n: t for n, t in known.items() if t is not None}, **more)
         bounded = lower_bound is not None and safe_gate is not False
         options = (ops.RAW_GATE | (ops.L2NORM if use_qk_l2norm_in_kernel else 0) | (ops.SIGMOID_BETA if raw_beta is not None else 0)
                    | (ops.BOUNDED_GATE if bounded else 0))
-        return ops.run(ops.INFER["kda"], q, k, v, raw_g, beta if raw_beta is None else raw_beta, A_log.view(-1), None if g_bias is None else g_bias.view(-1),
-                       initial_state, cu_seqlens, scale or 0.0, options, True, output_final_state, False, lower_bound if bounded else -5.0)[:2]
+        o, state, _ = ops.run(ops.INFER["kda"], q, k, v, raw_g, beta if raw_beta is None else raw_beta, A_log.view(-1),
+                              None if g_bias is None else g_bias.view(-1), initial_state, cu_seqlens, scale or 0.0, options, True, output_final_state, False,
+                              lower_bound if bounded else -5.0)
+        return o if out is None else out.copy_(o), state
 
     return function
 
@@ -80,9 +82,9 @@ def chunk_kda_with_fused_gate(theirs):
 # ---- calls on the pool ---------------------------------------------------------------------------------------------------
 
 def step_of(module, layer):
-    """The step's metadata, or None where there is none (vLLM's profile run)."""
+    """The step's metadata, or None where there is none (vLLM's profile and warm-up runs)."""
     every = module.get_forward_context().attn_metadata
-    return None if every is None else every[layer.prefix]
+    return None if every is None else every.get(layer.prefix)
 
 
 def step_refusal(step):
@@ -90,6 +92,8 @@ def step_refusal(step):
         return "a step without prefills"
     if step.num_decodes or getattr(step, "spec_sequence_masks", None) is not None:
         return "a step with decodes"
+    if getattr(step, "checkpoint", None) is not None or getattr(step, "flashinfer_checkpoint_plan", None) is not None:
+        return "a step that keeps checkpoints of prefixes"
     slots, starts = step.non_spec_state_indices_tensor, step.non_spec_query_start_loc
     if slots.dim() != 1 or slots.shape[0] != starts.shape[0] - 1:
         return f"slots are {list(slots.shape)}, but there are {starts.shape[0] - 1} sequences"
@@ -153,8 +157,10 @@ def kda_layer(module, theirs):
 # ---- where they go -------------------------------------------------------------------------------------------------------
 
 def is_as_read(method, parameters):
-    """Whether a layer's method is the one that these were written for; prefix caching by checkpoints came later."""
-    return list(inspect.signature(method).parameters) == ["self", *parameters.split()] and "checkpoint" not in inspect.getsource(method)
+    """Whether a layer's method is the one that these were written for; a step's metadata says whether it keeps checkpoints, where there are any."""
+    source = inspect.getsource(method)
+    return (list(inspect.signature(method).parameters) == ["self", *parameters.split()]
+            and ("checkpoint" not in source or "attn_metadata.flashinfer_checkpoint_plan" in source))
 
 
 def change_layer(module, cls, method, parameters, make):
@@ -173,12 +179,26 @@ def change_qwen(module):
     change_layer(module, module.QwenGatedDeltaNetAttention, "_forward_core", "mixed_qkv b a core_attn_out", gdn_layer)
 
 
-def change_kimi(module):
+def change_function(module):
     module.chunk_kda_with_fused_gate = chunk_kda_with_fused_gate(module.chunk_kda_with_fused_gate)
+
+
+def change_kimi(module):
+    if hasattr(module, "chunk_kda_with_fused_gate"):  # from 0.33 on a layer imports it when it runs
+        change_function(module)
     change_layer(module, module.KimiGatedDeltaNetAttention, "_forward", "q_proj_states k_proj_states v_proj_states g1 beta core_attn_out", kda_layer)
 
 
-CHANGES = {LAYERS + "qwen_gdn_linear_attn": change_qwen, LAYERS + "kimi_gdn_linear_attn": change_kimi}
+CHANGES = {LAYERS + "qwen_gdn_linear_attn": change_qwen, LAYERS + "kimi_gdn_linear_attn": change_kimi,
+           "vllm.models.kimi_k3.nvidia.ops.third_party.kda": change_function}
+
+
+def change_module(name, module):
+    """A version of vLLM that has changed too much keeps its own kernels, and show_config says so."""
+    try:
+        CHANGES[name](module)
+    except (AttributeError, TypeError, ValueError, OSError) as e:
+        log.note(name, f"is another one than was read: {e}")
 
 
 class AfterImport(importlib.abc.MetaPathFinder):
@@ -188,8 +208,7 @@ class AfterImport(importlib.abc.MetaPathFinder):
         self.busy = False
 
     def find_spec(self, name, path, target=None):
-        change = CHANGES.get(name)
-        if change is None or self.busy:
+        if name not in CHANGES or self.busy:
             return None
         self.busy = True
         try:
@@ -201,7 +220,7 @@ class AfterImport(importlib.abc.MetaPathFinder):
 
             def exec_module(module):
                 execute(module)
-                change(module)
+                change_module(name, module)
 
             spec.loader.exec_module = exec_module
         return spec
@@ -210,7 +229,7 @@ class AfterImport(importlib.abc.MetaPathFinder):
 def register():
     if os.environ.get("TILEKERN_VLLM", "1") == "0" or any(isinstance(f, AfterImport) for f in sys.meta_path):
         return
-    for name, change in CHANGES.items():
+    for name in CHANGES:
         if name in sys.modules:
-            change(sys.modules[name])
+            change_module(name, sys.modules[name])
     sys.meta_path.insert(0, AfterImport())
