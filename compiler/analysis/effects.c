@@ -133,5 +133,5 @@ bool tensor_is_exchanged(const Op *kernel, const Op *tensor)
 {
 	Uses u = { .tensor = tensor };
 	tir_walk(kernel->regions[0], add_uses, &u);
-	return (u.set & (u.set - 1)) || (u.fenced && u.set == USE_ATOMICS);
+	return u.set & USE_WRITES || u.set == (USE_READS | USE_ATOMICS) || (u.fenced && u.set == USE_ATOMICS);
 }

@@ -43,8 +43,8 @@ typedef struct Doing {
 } Doing;
 Doing op_doing(const Op *op);
 
-/* Whether a kernel's accesses to a tensor have to be ordered: it reads and writes it, or has atomics beside these (TMA's additions among them),
- * or atomics that pass on what a fence has ordered. */
+/* Whether a kernel's accesses to a tensor have to be ordered: it writes it, or has reads beside atomics (TMA's additions among them), or a fence
+ * orders something by them. */
 bool tensor_is_exchanged(const Op *kernel, const Op *tensor);
 
 /* Whether a product is done by warpgroups; before `select` everything that is not of one warp counts. */

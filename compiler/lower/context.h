@@ -18,7 +18,7 @@ struct Storage {
 	int packed;            /* frag: elements of a register, <n x T>; 1: T */
 	bool product;          /* frag: wgmma wrote it */
 	V *extent, *stride;    /* tensor */
-	bool exchanged;        /* tensor: its kernel uses it in several ways, which have to be ordered */
+	bool exchanged;        /* tensor: its kernel writes it, or uses it in several ways, which have to be ordered */
 	V bounds;              /* cpu: tensor, shared: where indices are put to be checked, and the extents */
 };
 

@@ -1,4 +1,4 @@
-/* watch.c - tells the CPU device of accesses to shared memory, and to tensors that are used in several ways; on the GPU nothing.
+/* watch.c - tells the CPU device of accesses to shared memory, and to tensors that can be raced for; on the GPU nothing.
  *
  * A call makes the code around it give up its registers: those of one statement are told of at once, as a base and offsets, which are
  * constants where the addresses are one varying part and immediates (address.c). */

@@ -1,4 +1,4 @@
-/* global.c - the happens-before check of tensors that a kernel uses in several ways (reads and writes, or atomics beside them).
+/* global.c - the happens-before check of tensors that a kernel writes, or reads beside atomics.
  *
  * 16 bytes remember accesses as those of shared memory do (race.c), but for all CTAs: those of the cluster that came last as a granule, those of
  * the others beside it.  What other clusters did is known by tokens: a fence.acq_rel.gpu takes a copy of its thread's clock, the atomics behind it

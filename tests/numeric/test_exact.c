@@ -325,6 +325,25 @@ static void test_clamped(void **state)
 	free_all(t, 6);
 }
 
+/* Writes by way of two parameters race where these share memory. */
+static void test_one_memory(void **state)
+{
+	enum { N = 64 };
+	TileRun *r = *state;
+	TestTensor y = vector(r, TILERT_F32, N), z = vector(r, TILERT_F32, N);
+	double want[N];
+
+	for (int i = 0; i < N; i++)
+		want[i] = 2;
+	run_launch(r, "twice", (tilert_arg[]){ arg_tensor("y", &y), arg_tensor("z", &z) }, 2);
+	tensor_compare(&z, want, 0, 0);
+	if (r->is_cpu) {
+		assert_int_equal(run_try(r, "twice", (tilert_arg[]){ arg_tensor("y", &y), arg_tensor("z", &y) }, 2), TILERT_EDEVICE);
+		assert_non_null(strstr(tilert_last_error(), ": nothing orders this write after the write of line "));
+	}
+	free_all((TestTensor[]){ y, z }, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -337,6 +356,7 @@ int main(void)
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_integers),
 		cmocka_unit_test(test_clamped),
+		cmocka_unit_test(test_one_memory),
 	};
 	return cmocka_run_group_tests(tests, open_exact, close_exact);
 }

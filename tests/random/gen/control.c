@@ -9,7 +9,7 @@ typedef struct Choice { Statement *f; int weight; bool nested; } Choice;
 static const Choice choices[] = {
 	{ st_elements, 36, true }, { st_copy, 24, true }, { st_fill, 4, true }, { st_scan, 7, true }, { st_reduce, 7, true },
 	{ st_scalar, 10, true }, { st_control, 8, true }, { st_declare, 14, false }, { st_limit_copy, 5, false }, { st_cp_async, 4, false },
-	{ st_product, 10, true }, { st_warp_product, 4, true }, { st_warp_elements, 4, true }, { st_atomic, 4, true }, { st_vector, 4, false }, { st_warp_view, 4, false }, { st_vote, 4, true },
+	{ st_product, 10, true }, { st_warp_product, 4, true }, { st_warp_elements, 4, true }, { st_atomic, 4, true }, { st_vector, 4, false }, { st_warp_view, 4, false }, { st_vote, 4, true }, { st_weave, 4, false },
 };
 enum { CHOICES = sizeof choices / sizeof choices[0] };
 

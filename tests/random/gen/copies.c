@@ -113,26 +113,30 @@ static int find_target(Gen *g, const View *src, const int64_t *shape, View *dst)
 	return -1;
 }
 
+bool converted_range(const Tile *s, DType t, Range *out)
+{
+	Tile like = { .type = t, .range = s->range };
+	if (t != s->type && !dtype_is_float(t))
+		like.range = type_range(t);
+	else if (t != s->type)
+		like.range = (Range){ floor(s->range.lo * (s->range.lo < 0 ? 1.02 : .98)), ceil(s->range.hi * (s->range.hi > 0 ? 1.02 : .98)), s->range.frac };
+	*out = like.range;
+	return conversion_fits(s, &like) && range_fits(t, like.range);
+}
+
 /* A new tile that holds what the source has, of any type. */
 static int make_target(Gen *g, const View *src, const int64_t *shape)
 {
 	const Tile *s = &g->tile[src->tile];
 	DType t = CHANCE(g, 50) ? s->type : random_type(g);
-	Tile like = { .type = t, .range = s->range };
+	Range r;
 	if (t == DT_BOOL || s->type == DT_BOOL)
-		like.range = type_range(t = s->type == DT_BOOL ? DT_BOOL : s->type);
-	like.type = t;
-	if (t == s->type)
-		like.range = s->range;
-	else if (!dtype_is_float(t))
-		like.range = type_range(t);
-	else
-		like.range = (Range){ floor(s->range.lo * (s->range.lo < 0 ? 1.02 : .98)), ceil(s->range.hi * (s->range.hi > 0 ? 1.02 : .98)), s->range.frac };
-	if (!conversion_fits(s, &like) || !range_fits(t, like.range))
+		t = s->type;
+	if (!converted_range(s, t, &r))
 		return -1;
 	if (CHANCE(g, 40) && s->space != GLOBAL)
-		return tile_param(g, 2, t, 2, shape, like.range);
-	return CHANCE(g, 50) ? tile_shared(g, t, 2, shape, like.range, NULL) : tile_frag(g, t, 2, shape, like.range, NULL);
+		return tile_param(g, 2, t, 2, shape, r);
+	return CHANCE(g, 50) ? tile_shared(g, t, 2, shape, r, NULL) : tile_frag(g, t, 2, shape, r, NULL);
 }
 
 /* The same by a function of any tiles of these kinds. */

@@ -135,7 +135,9 @@ void initialise(Gen *g, int k);
 /* ---- statements; each false when it found nothing to do ---- */
 typedef bool Statement(Gen *g);
 Statement st_elements, st_warp_elements, st_copy, st_fill, st_reduce, st_scan, st_scalar, st_control, st_limit_copy, st_product, st_warp_product,
-	st_cp_async, st_declare, st_atomic, st_vector, st_warp_view, st_vote;
+	st_cp_async, st_declare, st_atomic, st_vector, st_warp_view, st_vote, st_weave;
+/* What numbers of s are in type t; false: some are none of it. */
+bool converted_range(const Tile *s, DType t, Range *out);
 void statements(Gen *g, int n);
 void element_body(Gen *g, int target);
 Ex element_leaf(Gen *g);
@@ -146,6 +148,6 @@ bool lanes_exchange(Gen *g);
 
 /* ---- whole kernels ---- */
 typedef void Kernel(Gen *g);
-Kernel kernel_tiles, kernel_scalar, kernel_pipeline, kernel_handover, kernel_cluster, kernel_transfers;
+Kernel kernel_tiles, kernel_scalar, kernel_pipeline, kernel_handover, kernel_cluster, kernel_transfers, kernel_flags;
 
 #endif

@@ -55,19 +55,25 @@ static bool shared_operand(Gen *g, DType t, int64_t rows, int64_t columns, bool 
 	return true;
 }
 
+/* Of 8 bits: as it is in memory, or woven. */
 static bool register_operand(Gen *g, DType t, int64_t rows, int64_t columns, char *text, size_t size)
 {
 	int64_t ext[2] = { rows, columns };
-	int f = tile_frag(g, t, 2, ext, operand_range(t), CHANCE(g, 50) ? "mma" : NULL);
-	int x = f < 0 ? -1 : tile_param(g, 1, t, 2, ext, operand_range(t));
-	if (x < 0) {
+	bool bytes = dtype_bytes(t) == 1, woven = bytes && CHANCE(g, 50);
+	DType from = woven && dtype_is_float(t) ? DT_F32 : woven ? DT_I32 : t;
+	int f = tile_frag(g, t, 2, ext, operand_range(t), !CHANCE(g, 50) ? NULL : bytes ? "mma8" : "mma");
+	int x = f < 0 ? -1 : tile_param(g, 1, from, 2, ext, operand_range(t)), w = x < 0 || !woven ? f : tile_frag(g, from, 2, ext, operand_range(t), NULL);
+	if (x < 0 || w < 0) {
 		if (f >= 0)
 			g->tile[f].reads = g->tile[f].writes = false;
 		return false;
 	}
-	line(g, "copy(%s, %s);", g->tile[x].name, g->tile[f].name);
-	g->tile[f].writes = false;
-	g->tile[f].mma = true;
+	line(g, "copy(%s, %s);", g->tile[x].name, g->tile[w].name);
+	if (woven)
+		line(g, "weave(%s, %s);", g->tile[w].name, g->tile[f].name);
+	g->tile[f].writes = g->tile[w].writes = false;
+	g->tile[w].mma |= woven;
+	g->tile[f].mma = !bytes;
 	snprintf(text, size, "%s", g->tile[f].name);
 	return true;
 }
@@ -113,7 +119,7 @@ bool st_product(Gen *g)
 		n = CHANCE(g, 50) ? 8 : 24;
 	if (m * n / (32 * g->warps) > g->regs_left)
 		return false;
-	bool in_registers = halves && CHANCE(g, 25), at = halves && !in_registers && CHANCE(g, 35) && m * dtype_bytes(t) % 16 == 0;
+	bool in_registers = (halves || bytes) && CHANCE(g, 25), at = halves && !in_registers && CHANCE(g, 35) && m * dtype_bytes(t) % 16 == 0;
 	bool bt = !halves || CHANCE(g, 50);
 	bool ok = in_registers ? register_operand(g, t, m, k, a, sizeof a) : shared_operand(g, t, m, k, at, a, sizeof a);
 	if (!ok || !shared_operand(g, u, k, n, bt, b, sizeof b))

@@ -22,7 +22,7 @@ static void show_all(Gen *g)
 
 typedef struct Kind { Kernel *f; int weight; } Kind;
 static const Kind kinds[] = {
-	{ kernel_tiles, 55 }, { kernel_scalar, 12 }, { kernel_pipeline, 14 }, { kernel_handover, 8 }, { kernel_cluster, 4 }, { kernel_transfers, 12 },
+	{ kernel_tiles, 55 }, { kernel_scalar, 12 }, { kernel_pipeline, 14 }, { kernel_handover, 8 }, { kernel_cluster, 4 }, { kernel_transfers, 12 }, { kernel_flags, 5 },
 };
 
 static Kernel *choose_kind(Gen *g)

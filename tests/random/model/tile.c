@@ -44,6 +44,21 @@ static void run_copy(Env *e, const Op *op, int warp)
 	move(e, op, &src, &dst, false, false);
 }
 
+/* Column 4q + 2b + c of each 16 is column 8b + 2q + c of the source (b, c < 2; q < 4). */
+static void run_weave(Env *e, const Op *op, int warp)
+{
+	Cells src = cells_of(e, op, op->args[0], warp), dst = cells_of(e, op, op->args[1], warp);
+	DType from = src.ref.dtype, to = dst.ref.dtype;
+	int64_t byte = attr_int(op, AT_BYTE, -1);
+	for (int64_t k = cells_count(&dst); k-- > 0;) {
+		int64_t column = 8 * (k / 2 % 2) + 2 * (k / 4 % 4) + k % 2;
+		Num x = cells_load(e, op, &src, k / 16 * 16 + column, false);
+		if (byte >= 0 && dtype_is_float(from))
+			model_fail(e->m, op, "bytes of floats are not modelled");
+		cells_store(e, op, &dst, k, byte < 0 || x.undefined ? num_convert(from, to, x) : num_int(to, x.i >> (8 * byte)), false);
+	}
+}
+
 static void run_fill(Env *e, const Op *op, int warp)
 {
 	Cells dst = cells_of(e, op, op->args[0], warp);
@@ -258,6 +273,7 @@ bool tile_step(Team *t, const Op *op)
 	case OP_FRAG: declare_frag(e, op); break;
 	case OP_VIEW: break;
 	case OP_FILL: each(e, op, run_fill); break;
+	case OP_WEAVE: each(e, op, run_weave); break;
 	case OP_COPY: case OP_CP_ASYNC: each(e, op, run_copy); break;
 	case OP_MMA: each(e, op, run_mma); break;
 	case OP_REDUCE: each(e, op, run_reduce); break;
@@ -267,7 +283,7 @@ bool tile_step(Team *t, const Op *op)
 	case OP_BULK_LOAD: case OP_BULK_STORE: run_bulk(t, op); break;
 	case OP_PARALLEL: parallel_run(t, op); break;
 	case OP_WGMMA_FENCE: case OP_WGMMA_COMMIT: case OP_WGMMA_WAIT: case OP_PIN: case OP_STORE_WAIT: case OP_CP_ASYNC_COMMIT: case OP_CP_ASYNC_WAIT:
-	case OP_FENCE_ASYNC: case OP_GRID_WAIT: case OP_GRID_LAUNCH: case OP_GRID: break;
+	case OP_FENCE_ASYNC: case OP_FENCE_DEVICE: case OP_GRID_WAIT: case OP_GRID_LAUNCH: case OP_GRID: break;
 	default: return false;
 	}
 	if (op->code != OP_VIEW && op_info(op->code)->effect == FX_WRITE)
