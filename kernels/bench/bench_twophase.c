@@ -1,4 +1,4 @@
-/* The ports of prototypes/microbench/twophase.cu, on that program's buffers and shapes: compare with compare_nvcc.sh. */
+/* The ports of twophase.cu (README.md), on that program's buffers and shapes: compare with compare_nvcc.sh. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# compare_nvcc.sh build PROTOTYPES OUT     compiles the CUDA prototype's rows to the program OUT (nvcc needed, no GPU)
+# compare_nvcc.sh build TWOPHASE OUT       compiles the rows of a CUDA program, twophase.cu, to the program OUT (nvcc needed, no GPU)
 # compare_nvcc.sh run ROWS BENCH [CSV]     runs that program and `bench twophase` by turns on this GPU, and prints the ratios
 #
-# PROTOTYPES is the folder of twophase.cu (shared/prototypes/microbench).  Everything after `build` needs no tools.
+# TWOPHASE is the folder of twophase.cu, which is no part of this repository (README.md).  Everything after `build` needs no tools.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -20,7 +20,7 @@ run() {
 	done
 	cat "$tmp/csv" >> "$csv"
 	if grep -q WRONG "$tmp/rows"; then
-		echo "the prototype is wrong here: no comparison"
+		echo "twophase.cu is wrong here: no comparison"
 		return 1
 	fi
 	echo

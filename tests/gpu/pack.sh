@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# pack.sh BUILD OUT [PROTOTYPES] - gathers in the folder OUT what run.sh needs on a GPU machine without build tools: programs, shared
-# libraries, modules and, where nvcc and the folder of twophase.cu are given, the CUDA prototype's rows.
+# pack.sh BUILD OUT [TWOPHASE] - gathers in the folder OUT what run.sh needs on a GPU machine without build tools: programs, shared
+# libraries, modules and, where nvcc is there and TWOPHASE, the folder of twophase.cu (kernels/bench/README.md), the rows of that CUDA program.
 #
 #     cmake --preset release && cmake --build --preset release
-#     tests/gpu/pack.sh build/release build/gpu ../shared/prototypes/microbench
+#     tests/gpu/pack.sh build/release build/gpu
 set -euo pipefail
 [ $# -ge 2 ] || { sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 build=$1 out=$2
