@@ -7,7 +7,7 @@
 #include "../launch/gradients.h"
 #include "gdn.h"
 
-enum { TILE = 128 /* channels of a state's gradient in memory; columns of V that a CTA has */ };
+enum { TILE = 128 /* channels of keys that the kernels are for; the wide ones, twice as many */, MAX_DIM = 256 };
 
 typedef tilekern_gdn_backward_params Params;
 
@@ -22,7 +22,12 @@ static tilert_status take(const char *who, const Params *p, tilekern_gdn_params 
 /* ---- Workspace -------------------------------------------------------------------------------------------------- */
 
 /* Where the parts of a call's workspace are, behind those of the scan, and its size. */
-typedef struct Plan { size_t states, gradients, u, dv, sums, bytes; } Plan;
+typedef struct Plan { size_t states, gradients, u, dv, sums, part, bytes; } Plan;
+
+static bool wide(const tilekern_gdn_params *f) { return f->key_dim > TILE; }
+
+/* Channels of a state's gradient in memory. */
+static int64_t gradient_keys(const tilekern_gdn_params *f) { return wide(f) ? MAX_DIM : TILE; }
 
 /* The forward left what the backward needs of it. */
 static bool saved(const tilekern_gdn_params *f) { return f->states && f->u && f->records; }
@@ -50,10 +55,11 @@ static Plan plan(const Params *p, const tilekern_gdn_params *f, int sm_count)
 	l.u = 0;
 	workspace_place(&l.bytes, saved(f) && scanned.part == 0 ? 0 : (int64_t)scanned.bytes);
 	l.states = workspace_place(&l.bytes, saved(f) ? 0 : chunks * f->key_dim * f->value_dim * 2);
-	l.gradients = workspace_place(&l.bytes, chunks * TILE * gdn_value_tile(f) * 2);
+	l.gradients = workspace_place(&l.bytes, chunks * gradient_keys(f) * gdn_value_tile(f) * 2);
 	l.u = workspace_place(&l.bytes, saved(f) ? 0 : values * 2);
 	l.dv = workspace_place(&l.bytes, p->dv ? 0 : values * 2);
 	l.sums = workspace_place(&l.bytes, p->da_log || p->ddt_bias ? chunks * 2 * (int64_t)sizeof(float) : 0);
+	l.part = workspace_place(&l.bytes, wide(f) ? chunks * SLOT_TOKENS * (int64_t)sizeof(float) : 0);
 	return l;
 }
 
@@ -71,7 +77,7 @@ static tilert_status extents(const char *who, const void *p)
 	tilert_status s = take(who, p, &f);
 	if (s != TILERT_OK)
 		return s;
-	const CheckExtent dims[] = { { "key_dim", f.key_dim, 8, TILE }, { "value_dim", f.value_dim, 8, 2 * TILE } };
+	const CheckExtent dims[] = { { "key_dim", f.key_dim, 8, MAX_DIM }, { "value_dim", f.value_dim, 8, MAX_DIM } };
 	s = check_extents(who, dims, 2);
 	if (s == TILERT_OK && (f.key_dim % 8 != 0 || f.value_dim % 8 != 0))
 		s = launch_fail(TILERT_EINVAL, "%s: key_dim x value_dim is %lld x %lld, not multiples of 8", who, (long long)f.key_dim, (long long)f.value_dim);
@@ -193,7 +199,8 @@ static void add_arguments(Args *a, const Params *p, const tilekern_gdn_params *f
 {
 	const int64_t n = sequences_slots(SEQUENCES_OF(f)), hv = f->value_heads, heads[] = { hv };
 	const bool key_first = saved(f) && !f->state_v_first;
-	const int64_t states[] = { n, hv, key_first ? f->key_dim : f->value_dim, key_first ? f->value_dim : f->key_dim }, gradients[] = { n, hv, gdn_value_tile(f), TILE }, sums[] = { hv, n, 2 };
+	const int64_t states[] = { n, hv, key_first ? f->key_dim : f->value_dim, key_first ? f->value_dim : f->key_dim }, gradients[] = { n, hv, gdn_value_tile(f), gradient_keys(f) };
+	const int64_t sums[] = { hv, n, 2 }, part[] = { hv, n, SLOT_TOKENS };
 	const States ends = GRADIENTS_STATES_OF(p, f);
 	Rows r[] = ROWS_OF(p, f);
 	r[DV].p = c->o;
@@ -204,6 +211,7 @@ static void add_arguments(Args *a, const Params *p, const tilekern_gdn_params *f
 	args_tensor(a, key_first ? "hkv" : "hvk", saved(f) ? f->states : p->workspace + l->states, f->dtype, 4, states, NULL);
 	args_tensor(a, "dstates", p->workspace + l->gradients, f->dtype, 4, gradients, NULL);
 	args_tensor(a, "sums", p->da_log || p->ddt_bias ? p->workspace + l->sums : 0, TILERT_F32, 3, sums, NULL);
+	args_tensor(a, "partial", p->workspace + l->part, TILERT_F32, 3, part, NULL);
 	args_tensor(a, "da_log", p->da_log, TILERT_F32, 1, heads, NULL);
 	args_tensor(a, "ddt_bias", p->ddt_bias, TILERT_F32, 1, heads, NULL);
 }
@@ -215,13 +223,13 @@ static tilert_status queue_states(Queue *q, const Params *p, const tilekern_gdn_
 	return states_only(q, &s);
 }
 
-/* The forward again: records, the states that enter the chunks, u.  Where these are saved only `fade` may be needed of it, for units. */
+/* The forward again: records, the states that enter the chunks, u.  Where these are saved only `fade` may be needed of it, for units.  scan_wide makes o, too. */
 static tilert_status queue_again(Queue *q, const tilekern_gdn_params *f, const GdnPlan *l, int type, const Args *a)
 {
 	tilert_status s = TILERT_OK;
 	if (!saved(f) || l->part > 0)
 		s = queue_kernel(q, (int[AXES]){ chunk, type, (int)gdn_key_tile(f), any }, a);
-	return s == TILERT_OK && !saved(f) ? queue_kernel(q, (int[AXES]){ backward_states, type, TILE, any }, a) : s;
+	return s == TILERT_OK && !saved(f) ? queue_kernel(q, wide(f) ? (int[AXES]){ scan_wide, type, MAX_DIM, v64 } : (int[AXES]){ backward_states, type, TILE, any }, a) : s;
 }
 
 static tilert_status queue_all(Queue *q, const Params *p, const tilekern_gdn_params *f)
@@ -236,9 +244,9 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_gdn_par
 	add_arguments(&a, p, f, &c, &l);
 	tilert_status s = queue_again(q, f, &scanned, type, &a);
 	if (s == TILERT_OK)
-		s = queue_kernel(q, (int[AXES]){ backward_scan, type, TILE, any }, &a);
+		s = queue_kernel(q, (int[AXES]){ wide(f) ? backward_scan_wide : backward_scan, type, (int)gradient_keys(f), any }, &a);
 	if (s == TILERT_OK && (p->dq || p->dk || p->dg || p->dbeta || p->da_log || p->ddt_bias))
-		s = queue_kernel(q, (int[AXES]){ backward_grads, type, TILE, form }, &a);
+		s = queue_kernel(q, (int[AXES]){ wide(f) ? backward_grads_wide : backward_grads, type, (int)gradient_keys(f), form }, &a);
 	if (s == TILERT_OK && p->dbeta && (f->options & TILEKERN_SIGMOID_BETA) == 0)
 		s = queue_kernel(q, (int[AXES]){ backward_beta, type, TILE, any }, &a);
 	if (s == TILERT_OK && (p->da_log || p->ddt_bias))

@@ -9,7 +9,7 @@
 #include "plan.h"
 
 /* Axes of variants.def. */
-enum { chunk, scan, scan_wide, scan_units, join_units, forward, backward_states, backward_scan, backward_grads, backward_sums, backward_beta };
+enum { chunk, scan, scan_wide, scan_units, join_units, forward, backward_states, backward_scan, backward_grads, backward_scan_wide, backward_grads_wide, backward_sums, backward_beta };
 enum { none, bf16, f16 };
 enum { any, v64, v128, t64, t128, save, stops, kf32, vf32, kio, vio };
 

@@ -142,7 +142,7 @@ TILERT_API void tilekern_gdn_call_destroy(tilekern_gdn_call *c);
  * bits in every run.  Where forward->states, u and records are given they are what the forward left there; else it is scanned again for them, and
  * nothing but its inputs need be kept.
  *
- * key_dim up to 128, value_dim up to 256, multiples of 8; with fp16 the gradients of states, and dout u^T of a chunk, are fp16 operands: up to 65504.  Rows of
+ * key_dim and value_dim are up to 256, multiples of 8, and fast up to 128 and 256; with fp16 the gradients of states, and dout u^T of a chunk, are fp16 operands: up to 65504.  Rows of
  * gradients behind the last offset of cu_seqlens are written as 0.
  * kernels/gdn/RESULTS.md has the errors.
  */

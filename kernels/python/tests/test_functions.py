@@ -97,7 +97,6 @@ FLA_REFUSES = [
 WE_REFUSE = [
     ("gdn", dict(cp_context=object()), "context parallelism"),
     ("gdn", dict(K=264), "K and V are 264 and 128, but at most 256 and 256"),
-    ("gdn", dict(K=136, grad=True), "K and V are 136 and 128, but gradients are served up to 128 and 256"),
     ("gdn", dict(float=True), "q is torch.float32"),
     ("gdn", dict(scale=0.0), "scale is 0"),
     ("gdn", dict(states=1, half_states=True), "initial_state is torch.float16, not torch.float32"),

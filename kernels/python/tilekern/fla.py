@@ -28,8 +28,7 @@ def check_gdn(q, k, v, g, beta, scale=None, initial_state=None, output_final_sta
     if "transpose_state_layout" in kwargs:
         return "transpose_state_layout is FLA's to rename"
     functions.check_gdn(q, k, v, initial_state, cu_seqlens, use_beta_sigmoid_in_kernel, allow_neg_eigval, kwargs)
-    trained = functions.needs_gradient(q, k, v, g, beta, initial_state, kwargs)
-    return functions.refusal(functions.GDN, q, k, v, g, beta, trained, scale, initial_state, cp_context)
+    return functions.refusal(functions.GDN, q, k, v, g, beta, scale, initial_state, cp_context)
 
 
 def check_kda(q, k, v, g, beta, scale=None, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False, use_gate_in_kernel=False,
@@ -40,8 +39,7 @@ def check_kda(q, k, v, g, beta, scale=None, initial_state=None, output_final_sta
         return "transpose_state_layout is FLA's to rename"
     functions.check_kda(q, k, v, g, beta, initial_state, use_gate_in_kernel, use_beta_sigmoid_in_kernel, allow_neg_eigval, safe_gate, lower_bound, cu_seqlens,
                         use_graph, max_num_seqs, kwargs)
-    trained = functions.needs_gradient(q, k, v, g, beta, initial_state, kwargs)
-    return functions.refusal(functions.KDA, q, k, v, g, beta, trained, scale, initial_state, cp_context) or functions.kda_refusal(
+    return functions.refusal(functions.KDA, q, k, v, g, beta, scale, initial_state, cp_context) or functions.kda_refusal(
         use_gate_in_kernel, lower_bound, return_intermediate_states)
 
 

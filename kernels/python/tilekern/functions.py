@@ -17,11 +17,10 @@ class Kind(NamedTuple):
     chunks: tuple
     max_key: int
     max_value: int
-    max_trained: tuple  # K, V of calls with gradients
 
 
-GDN = Kind("gdn", (16, 32, 64), 256, 256, (128, 256))
-KDA = Kind("kda", (32, 64), 256, 256, (256, 256))
+GDN = Kind("gdn", (16, 32, 64), 256, 256)
+KDA = Kind("kda", (32, 64), 256, 256)
 
 
 # ---- what FLA refuses, in its words -----------------------------------------------------------------------------
@@ -117,7 +116,7 @@ def needs_gradient(q, k, v, g, beta, initial_state, kwargs):
     return bool(kwargs) and any(t is not None and t.requires_grad for t in (kwargs.get("A_log"), kwargs.get("dt_bias")))
 
 
-def refusal(kind, q, k, v, g, beta, trained, scale, initial_state, cp_context):
+def refusal(kind, q, k, v, g, beta, scale, initial_state, cp_context):
     """Why a call that FLA serves is not one of these kernels', or None."""
     K, V = q.shape[-1], v.shape[-1]
     if cp_context is not None:
@@ -131,8 +130,6 @@ def refusal(kind, q, k, v, g, beta, trained, scale, initial_state, cp_context):
             return f"{name} is {t.dtype}, not torch.float32, torch.bfloat16 or torch.float16"
     if K > kind.max_key or V > kind.max_value:
         return f"K and V are {K} and {V}, but at most {kind.max_key} and {kind.max_value} are served"
-    if trained and (K > kind.max_trained[0] or V > kind.max_trained[1]):
-        return f"K and V are {K} and {V}, but gradients are served up to {kind.max_trained[0]} and {kind.max_trained[1]}"
     if scale == 0:
         return "scale is 0, which the kernels take for K^-0.5"
     if initial_state is not None and initial_state.dtype != torch.float32:
@@ -204,7 +201,7 @@ def attempt(function, diagnose, arguments, early, kind, trained, tensors, number
     """The call.  The operator checks everything itself, so that `diagnose`, FLA's checks in FLA's words, waits until it has failed - but where it is to be
     `early`: what is wrong would be seen later only, or not at all."""
     compiling = torch.compiler.is_compiling()
-    if early or compiling or (trained and (tensors[0].size(-1) > kind.max_trained[0] or tensors[2].size(-1) > kind.max_trained[1])):
+    if early or compiling:
         diagnose(*arguments)
     if compiling:
         return call(kind, trained, tensors, numbers)
@@ -219,7 +216,7 @@ def attempt(function, diagnose, arguments, early, kind, trained, tensors, number
 
 def diagnose_gdn(q, k, v, g, beta, scale, initial_state, sigmoid, twice, cu_seqlens, cp_context, trained, kwargs):
     check_gdn(q, k, v, initial_state, cu_seqlens, sigmoid, twice, kwargs)
-    reason = refusal(GDN, q, k, v, g, beta, trained, scale, initial_state, cp_context)
+    reason = refusal(GDN, q, k, v, g, beta, scale, initial_state, cp_context)
     if reason:
         refuse("chunk_gated_delta_rule", reason)
 
@@ -227,7 +224,7 @@ def diagnose_gdn(q, k, v, g, beta, scale, initial_state, sigmoid, twice, cu_seql
 def diagnose_kda(q, k, v, g, beta, scale, initial_state, gate, sigmoid, twice, safe_gate, lower_bound, intermediate, cu_seqlens, cp_context, use_graph,
                  max_num_seqs, trained, kwargs):
     check_kda(q, k, v, g, beta, initial_state, gate, sigmoid, twice, safe_gate, lower_bound, cu_seqlens, use_graph, max_num_seqs, kwargs)
-    reason = refusal(KDA, q, k, v, g, beta, trained, scale, initial_state, cp_context) or kda_refusal(gate, lower_bound, intermediate)
+    reason = refusal(KDA, q, k, v, g, beta, scale, initial_state, cp_context) or kda_refusal(gate, lower_bound, intermediate)
     if reason:
         refuse("chunk_kda", reason)
 

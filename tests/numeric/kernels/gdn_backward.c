@@ -146,7 +146,7 @@ static void run_refusals(const void *row)
 	REFUSED(f.size = 8, "size", "8");
 	REFUSED(f.tokens = -3, "tokens", "-3");
 	REFUSED(f.value_dim = 264, "value_dim", "264", "256");
-	REFUSED(f.key_dim = 136, "key_dim", "136", "128");
+	REFUSED(f.key_dim = 264, "key_dim", "264", "256");
 	REFUSED(f.key_dim = 60, "60", "multiples of 8");
 	REFUSED(f.dtype = TILERT_F32, "dtype", "f32", "bf16");
 	REFUSED(f.u = p.workspace, "states, u and records", "0x0", "all");
@@ -187,7 +187,7 @@ static GdnRow random_row(Random *r, int lengths[5])
 {
 	static const unsigned options[] = { 0, NORM, NORM | RAW, NORM | RAW | SIGMOID, RAW | TWICE, NORM | TWICE };
 	static const tilert_dtype types[] = { TILERT_F32, TILERT_BF16, TILERT_F16 };
-	GdnRow row = { .in = { .batch = 1 + pick(r, 2), .tokens = 1 + pick(r, 300), .qk_heads = 1 + pick(r, 2), .key_dim = 8 + 8 * pick(r, 16),
+	GdnRow row = { .in = { .batch = 1 + pick(r, 2), .tokens = 1 + pick(r, 300), .qk_heads = 1 + pick(r, 2), .key_dim = 8 + 8 * pick(r, toss(r) ? 16 : 32),
 		.value_dim = 8 + 8 * pick(r, toss(r) ? 16 : 32), .gates = (GdnGates)pick(r, GDN_GATES_RAW), .keys = toss(r) && toss(r) ? GDN_KEYS_SHORT : GDN_KEYS_RANDOM, .fp16 = toss(r), .seed = random_bits(r) },
 		.states = (GdnStates)pick(r, 4), .state_v_first = toss(r), .strided = toss(r), .options = options[pick(r, 6)], .save = toss(r),
 		.split = (tilekern_split)pick(r, 4), .processors = 2u << pick(r, 4), .gate_type = types[pick(r, 3)], .beta_type = types[pick(r, 3)],
@@ -248,6 +248,18 @@ size_t gdn_backward_cases(NumericCase *out)
 		{ "V256_packed_everything", run_gradients, { .lengths = mixed, .spare = 9, .options = NORM | RAW | SIGMOID, .states = GDN_BOTH, .state_v_first = true,
 			IN(.value_heads = 2, .value_dim = 256, .seed = 45) } },
 		{ "V136_cut", run_gradients, { IN(.tokens = 700, .value_dim = 136, .seed = 46), .states = GDN_BOTH, .processors = 32 } },
+		{ "K256_V256", run_gradients, { IN(.tokens = 140, .value_heads = 2, .key_dim = 256, .value_dim = 256, .seed = 58), .states = GDN_BOTH, .options = NORM } },
+		{ "K136_V72_grouped_raw", run_gradients, { .lengths = mixed, .spare = 9, .options = NORM | RAW | SIGMOID, .states = GDN_BOTH, .state_v_first = true,
+			IN(.qk_heads = 2, .value_heads = 6, .key_dim = 136, .value_dim = 72, .seed = 59) } },
+		{ "K192_small_beta", run_small_beta, { IN(.batch = 2, .tokens = 101, .key_dim = 192, .value_dim = 64, .seed = 60), .states = GDN_BOTH, .strided = true } },
+		{ "K200_saved", run_gradients, { IN(.tokens = 200, .value_heads = 2, .gates = GDN_GATES_MIXED, .key_dim = 200, .value_dim = 136, .seed = 61), .states = GDN_BOTH, .save = true } },
+		{ "K256_saved_v_first_same_bits", run_same_bits, { .lengths = few, .spare = 5, .save = true, .state_v_first = true, .options = NORM | RAW | TWICE,
+			IN(.value_heads = 2, .key_dim = 256, .value_dim = 40, .seed = 62), .states = GDN_BOTH } },
+		{ "K144_f16", run_gradients, { .lengths = mixed, IN(.value_heads = 2, .key_dim = 144, .keys = GDN_KEYS_RAW, .fp16 = true, .seed = 63), .options = NORM | SIGMOID,
+			.states = GDN_BOTH, .overall = .003 } },
+		{ "K248_f16_saved", run_small_beta, { IN(.tokens = 99, .key_dim = 248, .value_dim = 128, .fp16 = true, .seed = 64), .save = true, .states = GDN_BOTH, .overall = .003 } },
+		{ "K256_alone", run_alone, { .lengths = few, IN(.qk_heads = 2, .value_heads = 4, .key_dim = 256, .value_dim = 64, .seed = 65), .states = GDN_BOTH,
+			.split = TILEKERN_SPLIT_INVARIANT } },
 		{ "one_token", run_gradients, { IN(.tokens = 1, .seed = 19), .states = GDN_BOTH, .overall = .01 } },
 		{ "64_tokens", run_gradients, { IN(.tokens = 64, .seed = 20) } },
 		{ "small_beta", run_small_beta, { IN(.tokens = 101, .value_heads = 2, .seed = 21), .options = NORM, .states = GDN_BOTH } },
