@@ -26,7 +26,6 @@ static V constant_offsets(Lower *L, const Place *p, int n)
 	LLVMSetInitializer(global, list);
 	LLVMSetGlobalConstant(global, 1);
 	LLVMSetLinkage(global, LLVMPrivateLinkage);
-	LLVMSetUnnamedAddress(global, LLVMGlobalUnnamedAddr);
 	return global;
 }
 
