@@ -1,4 +1,5 @@
-/* effects.c - ops.def says which operands are read and written, effects.def by whom and until when; here is what attributes change. */
+/* effects.c - ops.def says which operands are read and written, effects.def by whom and until when; here is what
+ * attributes change. */
 #include "compiler/analysis/effects.h"
 
 #include <string.h>
@@ -16,7 +17,10 @@ static const Row table[OP_COUNT] = {
 #undef ALL
 };
 
-static Until until_of(const Op *op, Part part) { return table[op->code].part == part ? table[op->code].until : UNTIL_PASSED; }
+static Until until_of(const Op *op, Part part)
+{
+	return table[op->code].part == part ? table[op->code].until : UNTIL_PASSED;
+}
 
 Until op_lasts(const Op *op)
 {

@@ -1,5 +1,5 @@
-/* effects.h - what an op does: to which tiles and through which proxy (its row of ops.def), who does it together and until when it lasts (its row of
- * effects.def), and the few rules that depend on attributes. */
+/* effects.h - what an op does: to which tiles and through which proxy (its row of ops.def), who does it together and
+ * until when it lasts (its row of effects.def), and the few rules that depend on attributes. */
 #ifndef TILE_ANALYSIS_EFFECTS_H
 #define TILE_ANALYSIS_EFFECTS_H
 
@@ -27,7 +27,8 @@ enum { MAX_EFFECTS = 3 };
 /* The op's own, not of what is in its regions; in the order of the operands. */
 int op_effects(const Op *op, Effect out[MAX_EFFECTS]);
 
-/* What waits for the end of the op; which end it waits for itself; of which kind it closes a group: UNTIL_PASSED: none. */
+/* What waits for the end of the op; which end it waits for itself; of which kind it closes a group.
+ * UNTIL_PASSED: none. */
 Until op_lasts(const Op *op);
 Until op_awaits(const Op *op);
 Until op_closes(const Op *op);

@@ -1,4 +1,5 @@
-/* report_banks.c - bank conflicts: how often the lanes of an access of shared memory meet in one of its banks, from layouts alone. */
+/* report_banks.c - bank conflicts: how often the lanes of an access of shared memory meet in one of its
+ * banks, from layouts alone. */
 #include "compiler/driver/report.h"
 
 #include <string.h>
@@ -8,14 +9,21 @@
 
 enum { LANES = 32 };
 
-typedef struct Banks { const Tir *t; const Machine *m; Buffer *out; int64_t *words; /* of one bank */ int accesses, conflicts, unknown; } Banks;
+typedef struct Banks {
+	const Tir *t;
+	const Machine *m;
+	Buffer *out;
+	int64_t *words; /* of one bank */
+	int accesses, conflicts, unknown;
+} Banks;
 
 /* An access of an element loop: the index of each dimension. */
 typedef struct Access { const Op *op, *object; LoopIndex index[TIR_MAX_RANK]; int rank; } Access;
 
 static bool access_of(const Op *loop, const Op *op, Access *a)
 {
-	const Value *object = op->code == OP_LOAD || op->code == OP_STORE || op->code == OP_ATOMIC ? operand(op, ARG_OBJECT) : NULL;
+	const Value *object =
+		op->code == OP_LOAD || op->code == OP_STORE || op->code == OP_ATOMIC ? operand(op, ARG_OBJECT) : NULL;
 	if (!object || object->type.kind != TY_SHARED)
 		return false;
 	*a = (Access){ .op = op, .object = object->def, .rank = object->type.rank };
@@ -144,7 +152,9 @@ void report_banks(const Tir *t, const Op *kernel, Buffer *out)
 {
 	Buffer rows = { .arena = t->arena };
 	const Machine *m = t->machine;
-	Banks x = { .t = t, .m = m, .out = &rows, .words = ARENA_ARRAY(t->arena, int64_t, LANES * m->lane_bytes / m->bank_bytes) };
+	Banks x = {
+		.t = t, .m = m, .out = &rows, .words = ARENA_ARRAY(t->arena, int64_t, LANES * m->lane_bytes / m->bank_bytes)
+	};
 	tir_walk(kernel->regions[0], visit, &x);
 	buffer_put(out, "<h3>Bank conflicts</h3>\n<p>Of %d accesses of shared memory in element loops and copies %d take more turns than their width asks for%s. "
 		"TMA, products, ldmatrix and stmatrix have none in swizzled tiles.</p>\n", x.accesses + x.unknown, x.conflicts,

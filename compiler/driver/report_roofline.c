@@ -106,7 +106,8 @@ static void roof(Buffer *out, double bandwidth, double peak, const char *name, i
 static void draw_roofline(const Turn *x, double most, Buffer *out)
 {
 	const Rates *r = x->t->machine->rates;
-	double clocks = r->multiprocessors * r->clock, peak = clocks * x->flops / x->tensor, intensity = x->flops / x->bytes, rate = clocks * x->flops / most;
+	double clocks = r->multiprocessors * r->clock, peak = clocks * x->flops / x->tensor;
+	double intensity = x->flops / x->bytes, rate = clocks * x->flops / most;
 	buffer_put(out, "<svg width=%d height=%d viewBox=\"-10 -14 %d %d\">\n", WIDTH + 60, HEIGHT + 50, WIDTH + 60, HEIGHT + 50);
 	roof(out, clocks * r->loaded, peak, "L2", -6);
 	roof(out, r->memory, peak, "memory", 14);

@@ -23,13 +23,14 @@ typedef struct Product {
 	const char *types;   /* of A and B, as PTX has them */
 } Product;
 
-/* A device that has the machine, as measured or published, for reports: what a multiprocessor does in a clock, its clock, and memory. */
+/* A device that has the machine, as measured or published, for reports: what a multiprocessor does in a clock, its clock,
+ * and memory. */
 typedef struct Rates {
 	const char *device;
 	int multiprocessors;
 	double clock;        /* Hz, at its most */
 	double memory;       /* bytes a second */
-	int tensor;          /* floating-point operations a clock of products whose operands have 16 bits; of 8 twice as many */
+	int tensor;          /* flop a clock of products of 16 bits; of 8 bits twice as many */
 	int special, arithmetic, loaded; /* exp2 and the like; others on f32; bytes from L2 */
 } Rates;
 

@@ -32,7 +32,9 @@ typedef struct Checker {
 /* How far threads may disagree where these act together. */
 static Variation borne_by(Doer d)
 {
-	static const Variation most[] = { [EACH_THREAD] = BY_THREAD, [WHOLE_WARP] = BY_WARP, [WHOLE_TEAM] = BY_CTA, [WHOLE_CLUSTER] = BY_NOTHING };
+	static const Variation most[] = {
+		[EACH_THREAD] = BY_THREAD, [WHOLE_WARP] = BY_WARP, [WHOLE_TEAM] = BY_CTA, [WHOLE_CLUSTER] = BY_NOTHING
+	};
 	return most[d];
 }
 
@@ -52,7 +54,10 @@ static Varies operands(const Checker *c, const Op *op)
 }
 
 /* Without the operand that says whether it counts, which changes no value that does. */
-static Varies a_and_b(const Checker *c, const Op *op) { return most(c->value[operand(op, ARG_A)->id], c->value[operand(op, ARG_B)->id]); }
+static Varies a_and_b(const Checker *c, const Op *op)
+{
+	return most(c->value[operand(op, ARG_A)->id], c->value[operand(op, ARG_B)->id]);
+}
 
 static int64_t cluster_of(const Checker *c)
 {
@@ -159,11 +164,14 @@ static void report_index(Checker *c, const Op *op, const Doing *n, Varies v)
 static Varies indices_of(const Checker *c, const Op *op)
 {
 	Varies v = { 0 };
-	const Value *value = op->code == OP_FILL ? operand(op, ARG_VALUE) : op->code == OP_VOTE ? operand(op, ARG_CONDITION) : NULL;
+	const Value *value = NULL;
+	if (op->code == OP_FILL || op->code == OP_VOTE)
+		value = operand(op, op->code == OP_FILL ? ARG_VALUE : ARG_CONDITION);
 	bool multicast = attr_int(op, AT_MULTICAST, 0);
 	for (int i = 0; i < op->nargs; i++) {
 		Varies arg = c->value[op->args[i]->id];
-		bool own_part = multicast && (op->args[i] == operand(op, ARG_SOURCE) || op->args[i] == operand(op, ARG_TARGET)) && arg.by <= BY_CTA;
+		bool own_part = multicast &&
+			(op->args[i] == operand(op, ARG_SOURCE) || op->args[i] == operand(op, ARG_TARGET)) && arg.by <= BY_CTA;
 		if (!own_part && op->args[i] != value)
 			v = most(v, arg);
 	}

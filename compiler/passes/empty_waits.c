@@ -109,7 +109,8 @@ static bool join(const Flow *f, void *into, const void *other)
 
 bool pass_empty_waits(Tir *t)
 {
-	Flow f = { .arena = t->arena, .user = t, .size = sizeof(Flight), .one_round = true, .join = join, .pass = pass_op, .enter = enter, .leave = leave };
+	Flow f = { .arena = t->arena, .user = t, .size = sizeof(Flight), .one_round = true, .join = join, .pass = pass_op,
+		.enter = enter, .leave = leave };
 	for (Op *k = t->first; k; k = k->next)
 		flow_run(&f, k->regions[0], &(Flight){ .team = k, .waited = true });
 	return true;

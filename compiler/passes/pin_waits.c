@@ -161,7 +161,8 @@ static void pass_op(Flow *f, Op *op, void *state)
 		*s = stretch_from(op);
 	} else if (op_awaits(op) == UNTIL_PHASE) {
 		at_mbarrier(f->user, s);
-	} else if (op->code == OP_PARALLEL || op->code == OP_REDUCE || op->code == OP_SCAN || op->code == OP_COPY || op->code == OP_WEAVE) {
+	} else if (op->code == OP_PARALLEL || op->code == OP_REDUCE || op->code == OP_SCAN || op->code == OP_COPY ||
+		op->code == OP_WEAVE) {
 		add_work(f->user, s, op);
 	}
 }
@@ -196,7 +197,8 @@ static bool join(const Flow *f, void *into, const void *other)
 
 bool pass_pin_waits(Tir *t)
 {
-	Flow f = { .arena = t->arena, .user = t, .size = sizeof(Stretch), .one_round = true, .join = join, .pass = pass_op, .enter = enter, .leave = leave };
+	Flow f = { .arena = t->arena, .user = t, .size = sizeof(Stretch), .one_round = true, .join = join, .pass = pass_op,
+		.enter = enter, .leave = leave };
 	for (Op *k = t->first; k; k = k->next)
 		flow_run(&f, k->regions[0], &(Stretch){ 0 });
 	return true;

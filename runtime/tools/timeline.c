@@ -33,7 +33,8 @@ typedef struct Point { int64_t time, number; } Point;
 static int by_time(const void *a, const void *b)
 {
 	const Point *x = a, *y = b;
-	return x->time != y->time ? (x->time > y->time) - (x->time < y->time) : (x->number > y->number) - (x->number < y->number);
+	int64_t apart = x->time - y->time ? x->time - y->time : x->number - y->number;
+	return (apart > 0) - (apart < 0);
 }
 
 /* Those of a warp that were recorded, in the order of their times. */
@@ -48,11 +49,15 @@ static int64_t points_of(const HostTensor *t, int64_t block, int64_t warp, Point
 }
 
 /* ---- events ----
- * As Perfetto's importer takes them: the numbers of threads differ between blocks, too, or their names are given to another's; none is 0, which is the
- * idle process; an interval's end and the next one's begin are the same text, or a rounding makes them overlap and one is dropped. */
+ * As Perfetto's importer takes them: the numbers of threads differ between blocks, too, or their names are given to
+ * another's; none is 0, which is the idle process; an interval's end and the next one's begin are the same text, or a
+ * rounding makes them overlap and one is dropped. */
 
 static int64_t process_of(int64_t block) { return block + 1; }
-static int64_t thread_of(const HostTensor *t, int64_t block, int64_t warp) { return t->extents[0] + 1 + block * t->extents[1] + warp; }
+static int64_t thread_of(const HostTensor *t, int64_t block, int64_t warp)
+{
+	return t->extents[0] + 1 + block * t->extents[1] + warp;
+}
 
 typedef struct Writer { FILE *out; const HostTensor *t; int64_t origin; Point *points; bool any; } Writer;
 

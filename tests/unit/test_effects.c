@@ -192,8 +192,9 @@ static void test_doing(void **state)
 		const Op *op = op_of(&f, doings[i].op);
 		Doing d = op_doing(op);
 		Until awaits = op_awaits(op), closes = op_closes(op);
-		const char *got = arena_printf(f.arena, "%s%s%s%s%s%s%s", who[d.doer], d.alone ? "!" : "", awaits ? " awaits " : "", until[awaits],
-			closes ? " closes " : "", until[closes], op_releases(op) ? " r" : "");
+		const char *got =
+			arena_printf(f.arena, "%s%s%s%s%s%s%s", who[d.doer], d.alone ? "!" : "", awaits ? " awaits " : "",
+				until[awaits], closes ? " closes " : "", until[closes], op_releases(op) ? " r" : "");
 
 		if (strcmp(got, doings[i].doing))
 			fail_msg("%s: '%s', not '%s'", doings[i].op, got, doings[i].doing);
