@@ -28,6 +28,17 @@ static void count_load(Turn *x, const Op *op, double instances)
 	x->bytes += bytes * instances;
 }
 
+static bool is_special(Opcode op)
+{
+	switch (op) {
+#define MATH(op, fold, nvvm, overloaded, host, flush, inverse) case op:
+#include "compiler/tir/math.def"
+#undef MATH
+		return true;
+	default: return false;
+	}
+}
+
 static void count_elements(Turn *x, const Op *loop, double instances)
 {
 	const Attr *ext = attr_get(loop, AT_EXTENTS);
@@ -35,7 +46,7 @@ static void count_elements(Turn *x, const Op *loop, double instances)
 	for (int i = 0; i < loop->regions[0]->nargs; i++)
 		n *= (double)ext->list[i];
 	for (const Op *op = loop->regions[0]->first; op; op = op->next) {
-		bool special = op->code == OP_EXP2 || op->code == OP_LOG2 || op->code == OP_SQRT || op->code == OP_RSQRT || op->code == OP_RCP || op->code == OP_TANH;
+		bool special = is_special(op->code);
 		bool plain = op->result && op->result->type.kind == TY_SCALAR && dtype_is_float(op->result->type.dtype) && op_info(op->code)->effect == FX_PURE && op->nargs >= 2;
 		x->special += special ? n : 0;
 		x->arithmetic += plain ? n : 0;

@@ -86,12 +86,14 @@ static const Wait *wait_like(const Waits *list, const Wait *w)
 
 static bool ptx_arithmetic(const char *s)
 {
-	static const char *const special[] = { "ex2.", "rcp.", "lg2.", "rsqrt.", "sqrt.", "tanh.", NULL };
 	static const char *const ordinary[] = { "mul", "add", "sub", "fma", "max", "min", NULL };
-	if (among(s, special) || begins(s, "cvt.rn.bf16x2.f32") || begins(s, "cvt.rn.f16x2.f32"))
-		return true;
 	size_t n = strcspn(s, " \t");
 	const char *type = s + n;
+	bool special = false;
+	for (const char *p = s; p < type; p++)
+		special |= begins(p, ".approx.");
+	if (special || begins(s, "cvt.rn.bf16x2.f32") || begins(s, "cvt.rn.f16x2.f32"))
+		return true;
 	while (type > s && type[-1] != '.')
 		type--;
 	return among(s, ordinary) && (begins(type, "f32") || begins(type, "f16") || begins(type, "bf16"));
