@@ -99,7 +99,7 @@ WE_REFUSE = [
     ("gdn", dict(K=264), "K and V are 264 and 128, but at most 256 and 256"),
     ("gdn", dict(float=True), "q is torch.float32"),
     ("gdn", dict(scale=0.0), "scale is 0"),
-    ("gdn", dict(states=1, half_states=True), "initial_state is torch.float16, not torch.float32"),
+    ("gdn", dict(states=1, state_type=torch.float64), "initial_state is torch.float64, not torch.float32, torch.bfloat16 or torch.float16"),
     ("kda", dict(V=264), "K and V are 128 and 264, but at most 256 and 256"),
     ("kda", dict(scale=0.0), "scale is 0"),
     ("kda", dict(return_intermediate_states=True), "return_intermediate_states"),
@@ -107,14 +107,14 @@ WE_REFUSE = [
 ]
 
 
-def refused(name, B=1, H=2, K=128, V=128, states=None, half_states=False, grad=False, float=False, A_log=None, **kwargs):
+def refused(name, B=1, H=2, K=128, V=128, states=None, state_type=None, grad=False, float=False, A_log=None, **kwargs):
     x = inputs(name == "kda", B=B, T=9, H=H, HV=4, K=K, V=V)
     if float:
         x[:3] = [t.float() for t in x[:3]]
     if grad:
         x[0].requires_grad_()
     if states:
-        kwargs["initial_state"] = torch.zeros(states, 4, K, V, device=DEVICE, dtype=torch.float16 if half_states else None)
+        kwargs["initial_state"] = torch.zeros(states, 4, K, V, device=DEVICE, dtype=state_type)
     if A_log:
         kwargs["A_log"] = torch.zeros(4, device=DEVICE)
     if "cu_seqlens" in kwargs:
@@ -127,6 +127,19 @@ def test_fla_errors(name, kwargs, kind, text):
     with pytest.raises(kind) as e:
         refused(name, **kwargs)
     assert text in str(e.value)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_states_of_16_bits(dtype):
+    """Read as they are, the final one in float32, the gradient of their type: as FLA has them."""
+    x = inputs(False, T=70, H=1, HV=2)
+    h0 = torch.randn(1, 2, 128, 128, device=DEVICE).to(dtype).requires_grad_()
+    same = h0.detach().float().requires_grad_()
+    (o, state), (want, want_state) = (tilekern.chunk_gated_delta_rule(*x, initial_state=h, output_final_state=True) for h in (h0, same))
+    assert state.dtype == torch.float32 and torch.equal(o, want) and torch.equal(state, want_state)
+    grad, = torch.autograd.grad(o.float().sum() + state.sum(), h0)
+    want_grad, = torch.autograd.grad(want.float().sum() + want_state.sum(), same)
+    assert grad.dtype == dtype and torch.equal(grad, want_grad.to(dtype))
 
 
 @pytest.mark.parametrize("name,kwargs,text", WE_REFUSE)

@@ -13,7 +13,7 @@ import tilekern
 
 pytestmark = pytest.mark.skipif(DEVICE == "cpu", reason="CUDA graphs are of GPUs")
 FUNCTIONS = dict(gdn=tilekern.chunk_gated_delta_rule, kda=tilekern.chunk_kda)
-REMEMBERED = 128  # calls that are kept prepared (torch/device.h)
+REMEMBERED = 512  # calls that are kept prepared (torch/device.h)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -54,9 +54,9 @@ class Beside:
     def run(self):
         with torch.cuda.stream(torch.cuda.Stream()):
             while not self.over.is_set():
-                self.call(3 + self.calls // 2 % (2 * REMEMBERED) * 2**-10)
+                self.call(3 + self.calls // 2 % (2 * REMEMBERED) * 2**-12)
                 self.calls += 1
-                if self.calls == 8 * REMEMBERED:  # torch has the memory by now: it may not allocate during a capture
+                if self.calls == 4 * REMEMBERED:  # torch has the memory by now: it may not allocate during a capture
                     torch.cuda.synchronize()
                     self.ready.set()
 
@@ -81,7 +81,7 @@ def test_forgotten_during_a_capture(name):
     dout = torch.randn(x[2].shape, device=DEVICE).bfloat16()
     backward = getattr(torch.ops.tilekern, f"{name}_grads").default  # several kernels: a call that is prepared is a graph
     call = lambda scale: backward(*x, *[None] * 5, dout, None, scale, 0, False, 31)[:5]
-    before, within, after = ([base + i * 2**-10 for i in range(2 * REMEMBERED)] for base in (0.5, 1.0, 2.0))
+    before, within, after = ([base + i * 2**-12 for i in range(2 * REMEMBERED)] for base in (0.5, 1.0, 2.0))
     for scale in before:
         call(scale), call(scale)
     graph = torch.cuda.CUDAGraph()

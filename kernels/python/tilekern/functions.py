@@ -19,6 +19,7 @@ class Kind(NamedTuple):
     max_value: int
 
 
+FLOATS = torch.float32, torch.bfloat16, torch.float16
 GDN = Kind("gdn", (16, 32, 64), 256, 256)
 KDA = Kind("kda", (32, 64), 256, 256)
 
@@ -126,14 +127,14 @@ def refusal(kind, q, k, v, g, beta, scale, initial_state, cp_context):
     if not q.dtype == k.dtype == v.dtype:
         return f"q, k and v are {q.dtype}, {k.dtype} and {v.dtype}, not of one type"
     for name, t in (("g", g), ("beta", beta)):
-        if t.dtype not in (torch.float32, torch.bfloat16, torch.float16):
+        if t.dtype not in FLOATS:
             return f"{name} is {t.dtype}, not torch.float32, torch.bfloat16 or torch.float16"
     if K > kind.max_key or V > kind.max_value:
         return f"K and V are {K} and {V}, but at most {kind.max_key} and {kind.max_value} are served"
     if scale == 0:
         return "scale is 0, which the kernels take for K^-0.5"
-    if initial_state is not None and initial_state.dtype != torch.float32:
-        return f"initial_state is {initial_state.dtype}, not torch.float32"
+    if initial_state is not None and initial_state.dtype not in FLOATS:
+        return f"initial_state is {initial_state.dtype}, not torch.float32, torch.bfloat16 or torch.float16"
     if q.device.type not in ("cuda", "cpu"):
         return f"q is on {q.device}, not on a CUDA device or the CPU"
     return None
@@ -250,17 +251,18 @@ def chunk_gated_delta_rule(
 ):
     """Gated delta rule, as fla.ops.gated_delta_rule.chunk_gated_delta_rule.
 
-    q, k [B, T, H, K], v [B, T, HV, V], g and beta [B, T, HV], states [N, HV, K, V] in float32, with state_v_first [N, HV, V, K]; returns (o, final
-    state or None).  kwargs: use_gate_in_kernel, A_log, dt_bias [HV], chunk_size (which changes nothing here), disable_recompute: keep what the
+    q, k [B, T, H, K], v [B, T, HV, V], g and beta [B, T, HV], states [N, HV, K, V], the final one in float32, with state_v_first [N, HV, V, K]; returns
+    (o, final state or None).  kwargs: use_gate_in_kernel, A_log, dt_bias [HV], chunk_size (which changes nothing here), disable_recompute: keep what the
     backward needs instead of making it again.
     """
     if kwargs:
         state_v_first = renamed(kwargs, state_v_first)
     gate = bool(kwargs) and kwargs.get("use_gate_in_kernel", False)
     trained = needs_gradient(q, k, v, g, beta, initial_state, kwargs)
-    early = (kwargs or allow_neg_eigval or scale == 0 or cp_context is not None
-             or (initial_state is not None and initial_state.dtype != torch.float32))
+    early = kwargs or allow_neg_eigval or scale == 0 or cp_context is not None or (initial_state is not None and initial_state.dtype not in FLOATS)
     A_log, dt_bias = parameters(kwargs) if gate else (None, None)
+    if initial_state is not None and initial_state.dtype in FLOATS[1:]:
+        initial_state = initial_state.float()  # FLA computes with it in float32, and its final state is so
     return attempt("chunk_gated_delta_rule", diagnose_gdn,
                    (q, k, v, g, beta, scale, initial_state, use_beta_sigmoid_in_kernel, allow_neg_eigval, cu_seqlens, cp_context, trained, kwargs), early,
                    GDN, trained, (q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens),

@@ -5,8 +5,9 @@
 #include "family.h"
 #include "frame.h"
 
-/* The last calls by what they depend on.  One that comes again is prepared, and from then on the host's work is one launch. */
-enum { CALL_SETS = 32, CALL_WAYS = 4 };
+/* The last calls by what they depend on, enough for the step of a model of a hundred layers.  One that comes again is prepared, and from then on the host's work is
+ * one launch. */
+enum { CALL_SETS = 128, CALL_WAYS = 4 };
 typedef struct Remembered { Call call; uint64_t hash; void *prepared; bool seen, tried; } Remembered; /* tried: in vain */
 
 typedef struct Device {
