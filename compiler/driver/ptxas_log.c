@@ -1,4 +1,5 @@
 /* ptxas_log.c - what ptxas prints, as resources of kernels and as messages about the .tile source. */
+#include "compiler/analysis/effects.h"
 #include "compiler/driver/ptxas.h"
 #include "compiler/driver/roles.h"
 
@@ -117,6 +118,36 @@ static const char *kernel_text(LogReader *lr, const Op *kernel)
 	return kernel ? arena_printf(lr->a, "kernel '%s'", attr_text(kernel, AT_NAME, "?")) : "this file";
 }
 
+/* A product of wgmma that is not waited for where the region ends; NULL: none. */
+static const Op *product_left(const Region *r)
+{
+	const Op *left = NULL;
+	for (const Op *op = r->first; op; op = op->next) {
+		if (op->code == OP_MMA && mma_is_wgmma(op))
+			left = op_lasts(op) == UNTIL_PRODUCTS ? op : NULL;
+		if (op->code == OP_WGMMA_WAIT && attr_int(op, AT_N, 0) == 0)
+			left = NULL;
+	}
+	return left;
+}
+
+static bool find_carried(Op *op, void *user)
+{
+	const Op **found = user;
+	if (!*found && (op->code == OP_FOR || op->code == OP_WHILE))
+		*found = product_left(op->regions[op->code == OP_WHILE]);
+	return true;
+}
+
+/* C7514 is about a product in flight at the end of a loop's turn, for which the next turn waits with another behind it. */
+static const Op *carried_product(const Op *kernel, int number)
+{
+	const Op *found = NULL;
+	if (kernel && number == 7514)
+		tir_walk(kernel->regions[0], find_carried, &found);
+	return found;
+}
+
 /* "(C7510) Potential Performance Loss: ..." and the notes about injected instructions. */
 static void performance_message(LogReader *lr, const char *line)
 {
@@ -140,7 +171,10 @@ static void performance_message(LogReader *lr, const char *line)
 	} else if (strstr(line, "serialized")) {
 		if (lr->o->allow_serialized)
 			return;
-		diag_error(lr->t->diags, loc, W_SERIALIZED, "ptxas C%d: %s: %.*s", number, who, n, text);
+		const Op *carried = carried_product(kernel, number);
+		diag_error(lr->t->diags, carried ? carried->loc : loc, W_SERIALIZED, "ptxas C%d: %s: %.*s", number, who, n, text);
+		if (carried)
+			diag_help(lr->t->diags, "this product is in flight at the end of a turn of its loop; wait for it in the next before another is issued, or issue both in one turn");
 		diag_help(lr->t->diags, "-Wno-wgmma-serialized compiles it nevertheless");
 		lr->ok = false;
 	} else if (!lr->o->allow_serialized) {
