@@ -440,3 +440,13 @@ void backward_nothing(Backward *b)
 	free(got);
 	backward_release(b);
 }
+
+/* ---- strides ---- */
+
+void backward_odd_strides(Backward *b)
+{
+	*b->field.dout_strides = tokens_odd_strides(&b->dout);
+	for (int i = 0; i < BY_TOKEN; i++)
+		*b->field.strides[i] = tokens_odd_strides(&b->token[i]);
+	backward_check(b);
+}

@@ -68,5 +68,6 @@ void backward_alone(Backward *b);      /* each sequence alone gives the bits tha
 void backward_causal(Backward *b);     /* no gradient depends on a dout that it must not depend on */
 void backward_one_buffer(Backward *b); /* dq, dk and dv as views of one buffer */
 void backward_nothing(Backward *b);    /* no tokens */
+void backward_odd_strides(Backward *b); /* those of dout and the gradients are wild along what there is but one of */
 
 #endif

@@ -108,6 +108,14 @@ static void run_large(const void *row) { backward_check(&make_sized(row, 1e3F)->
 static void run_same_bits(const void *row) { backward_same_bits(&make(row)->all); }
 static void run_alone(const void *row) { backward_alone(&make(row)->all); }
 static void run_causal(const void *row) { backward_causal(&make(row)->all); }
+
+static void run_odd_strides(const void *row)
+{
+	GdnBackward *b = make(row);
+	gdn_run_odd_strides(b->r);
+	backward_odd_strides(&b->all);
+}
+
 static void run_one_buffer(const void *row) { backward_one_buffer(&make(row)->all); }
 static void run_nothing(const void *row) { backward_nothing(&make(row)->all); }
 
@@ -241,6 +249,7 @@ size_t gdn_backward_cases(NumericCase *out)
 		{ "packed", run_gradients, { .lengths = mixed, .spare = 30, .states = GDN_BOTH, IN(.value_heads = 2, .seed = 14) } },
 		{ "packed_i64_everything", run_gradients, { .lengths = mixed, .spare = 70, .lengths_i64 = true, .options = NORM | RAW | SIGMOID, .states = GDN_BOTH,
 			IN(.qk_heads = 2, .value_heads = 4, .beta16 = true, .seed = 15) } },
+		{ "strides_of_single_things", run_odd_strides, { IN(.tokens = 70, .seed = 18), .states = GDN_BOTH } },
 		{ "strided", run_gradients, { IN(.batch = 2, .tokens = 70, .qk_heads = 2, .value_heads = 4, .seed = 16), .strided = true } },
 		{ "K64_V96", run_gradients, { IN(.tokens = 100, .key_dim = 64, .value_dim = 96, .seed = 17), .states = GDN_BOTH, .options = NORM } },
 		{ "K72_V8", run_gradients, { IN(.tokens = 100, .key_dim = 72, .value_dim = 8, .seed = 18), .states = GDN_BOTH, .state_v_first = true, .overall = .01 } },

@@ -185,13 +185,10 @@ static void run_far_rows(const void *row)
 	gdn_run_free(r);
 }
 
-/* Strides along what there is but one of are PyTorch's to choose. */
 static void run_odd_strides(const void *row)
 {
 	GdnRun *r = gdn_run_make(row);
-	tilekern_strides *all[] = { &r->p.q_strides, &r->p.k_strides, &r->p.v_strides, &r->p.o_strides, &r->p.g_strides, &r->p.beta_strides };
-	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-		*all[i] = (tilekern_strides){ INT64_C(7777777777777), i < 2 ? r->q.strides.token : i < 4 ? r->v.strides.token : r->g.strides.token, -3 };
+	gdn_run_odd_strides(r);
 	gdn_run_forward(r);
 	gdn_check(r);
 	gdn_run_free(r);

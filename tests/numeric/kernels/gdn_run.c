@@ -194,6 +194,14 @@ static void fill_params(GdnRun *r)
 	}
 }
 
+void gdn_run_odd_strides(GdnRun *r)
+{
+	tilekern_strides *all[] = { &r->p.q_strides, &r->p.k_strides, &r->p.v_strides, &r->p.o_strides, &r->p.g_strides, &r->p.beta_strides };
+	const TokenTensor *of[] = { &r->q, &r->k, &r->v, &r->o, &r->g, &r->beta };
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		*all[i] = tokens_odd_strides(of[i]);
+}
+
 GdnRun *gdn_run_make(const GdnRow *row)
 {
 	GdnRun *r = memory(sizeof *r);

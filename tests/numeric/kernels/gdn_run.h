@@ -61,6 +61,7 @@ typedef struct GdnRun {
 } GdnRun;
 
 GdnRun *gdn_run_make(const GdnRow *row);
+void gdn_run_odd_strides(GdnRun *r); /* wild ones along what there is but one of */
 void gdn_run_free(GdnRun *r);
 /* Everything that a call writes becomes NaN. */
 void gdn_run_poison(GdnRun *r);

@@ -20,6 +20,15 @@ static void run_forward(const void *row)
 	kda_run_free(r);
 }
 
+static void run_odd_strides(const void *row)
+{
+	KdaRun *r = kda_run_make(row);
+	kda_run_odd_strides(r);
+	kda_run_forward(r);
+	kda_run_check(r);
+	kda_run_free(r);
+}
+
 /* A second run, on the CPU device under another schedule, gives the same bits; so does the two-step interface. */
 static void run_repeatable(const void *row)
 {
@@ -475,6 +484,7 @@ static void run_random(const void *unused)
 size_t kda_cases(NumericCase *out)
 {
 	static const struct { const char *name; void (*run)(const void *); KdaRow row; } more[] = {
+		{ "strides_of_single_things", run_odd_strides, { .tokens = 70, .states = KDA_FINAL, .seed = 18 } },
 		{ "is_repeatable", run_repeatable, { .tokens = 100, .value_heads = 2, .states = KDA_BOTH, .seed = 1 } },
 		{ "is_repeatable_any_gate", run_repeatable, { .lengths = all_lengths, .spare = 20, .gate = KDA_ANY, .options = NORM, .states = KDA_BOTH, .seed = 2 } },
 		{ "causal", run_causal, { .split = TILEKERN_SPLIT_OFF, .tokens = 100, .states = KDA_INITIAL, .seed = 3 } },

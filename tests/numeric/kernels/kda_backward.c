@@ -74,6 +74,13 @@ static void run_same_bits(const void *row) { backward_same_bits(&make(row)->all)
 static void run_alone(const void *row) { backward_alone(&make(row)->all); }
 static void run_nothing(const void *row) { backward_nothing(&make(row)->all); }
 
+static void run_odd_strides(const void *row)
+{
+	KdaBackward *b = make(row);
+	kda_run_odd_strides(b->r);
+	backward_odd_strides(&b->all);
+}
+
 /* beta of 0, and so small that its square is nothing, in every third token. */
 static void run_small_beta(const void *row)
 {
@@ -260,6 +267,7 @@ size_t kda_backward_cases(NumericCase *out)
 		{ "packed_i64_everything", run_gradients, { .lengths = mixed, .spare = 3, .lengths_i64 = true, .options = NORM | BOUND | SIGMOID,
 			.states = KDA_BOTH, .beta16 = true, .seed = 12 } },
 		{ "grouped", run_gradients, { .tokens = 90, .qk_heads = 2, .value_heads = 6, .options = NORM, .seed = 13, .overall = .006 } },
+		{ "strides_of_single_things", run_odd_strides, { .tokens = 70, .states = KDA_BOTH, .seed = 18 } },
 		{ "strided", run_gradients, { .batch = 2, .tokens = 70, .qk_heads = 2, .value_heads = 4, .strided = true, .seed = 14 } },
 		{ "K80_V96", run_gradients, { .tokens = 100, .key_dim = 80, .value_dim = 96, .states = KDA_BOTH, .options = NORM | RAW, .seed = 15 } },
 		{ "K64_V64", run_saved, { .batch = 2, .tokens = 150, .value_heads = 2, .key_dim = 64, .value_dim = 64, .options = NORM, .states = KDA_BOTH, .seed = 42 } },

@@ -307,6 +307,14 @@ static void fill_params(KdaRun *r)
 	p->beta_strides = r->beta.strides;
 }
 
+void kda_run_odd_strides(KdaRun *r)
+{
+	tilekern_strides *all[] = { &r->p.q_strides, &r->p.k_strides, &r->p.v_strides, &r->p.o_strides, &r->p.g_strides, &r->p.beta_strides };
+	const TokenTensor *of[] = { &r->q, &r->k, &r->v, &r->o, &r->g, &r->beta };
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		*all[i] = tokens_odd_strides(of[i]);
+}
+
 KdaRun *kda_run_make(const KdaRow *row)
 {
 	KdaRun *r = memory(sizeof *r);

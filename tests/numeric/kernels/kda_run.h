@@ -64,6 +64,7 @@ typedef struct KdaRun {
 } KdaRun;
 
 KdaRun *kda_run_make(const KdaRow *row);
+void kda_run_odd_strides(KdaRun *r); /* wild ones along what there is but one of */
 void kda_run_free(KdaRun *r);
 void kda_run_poison(KdaRun *r);
 void kda_run_forward(KdaRun *r);

@@ -35,6 +35,11 @@ TokenTensor tokens_layout(TokenShape s, tilert_dtype dtype, bool copied, bool st
 	return t;
 }
 
+tilekern_strides tokens_odd_strides(const TokenTensor *t)
+{
+	return (tilekern_strides){ t->batch == 1 ? INT64_C(7777777777777) : t->strides.batch, t->strides.token, t->heads == 1 ? -3 : t->strides.head };
+}
+
 size_t tokens_bytes(const TokenTensor *t) { return (size_t)(t->first + t->batch * t->strides.batch) * tilert_dtype_size(t->dtype); }
 int64_t tokens_elements(const TokenTensor *t) { return t->batch * t->tokens * t->heads * t->width; }
 tilert_ptr tokens_address(const TokenTensor *t) { return t->buffer.p + (tilert_ptr)((size_t)t->first * tilert_dtype_size(t->dtype)); }

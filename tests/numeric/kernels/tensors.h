@@ -23,6 +23,8 @@ typedef struct TokenTensor {
 typedef struct TokenShape { int64_t batch, tokens, heads, width; } TokenShape;
 /* Without a buffer. */
 TokenTensor tokens_layout(TokenShape s, tilert_dtype dtype, bool copied, bool strided);
+/* Its strides, but wild ones along what there is but one of: they are PyTorch's to choose. */
+tilekern_strides tokens_odd_strides(const TokenTensor *t);
 size_t tokens_bytes(const TokenTensor *t);
 int64_t tokens_elements(const TokenTensor *t);
 tilert_ptr tokens_address(const TokenTensor *t);
