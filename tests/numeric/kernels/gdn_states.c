@@ -262,7 +262,8 @@ static void run_refusals(const void *row)
 /* ---- the cases ---- */
 
 static const int lengths[] = { 0, 1, 63, 64, 65, 200, 0, 130, -1 }, longs[] = { 65, 4700, 4096, 0, 4032, 200, -1 }, two[] = { 70, 65, -1 },
-	some_long[] = { 1000, 130, 2000, -1 };
+	some_long[] = { 1000, 130, 2000, -1 },
+	one_long[] = { 1, 2, 1, 70, 1, 1, 6200, 1, 3, 1, 1, 1, -1 }; /* more sequences than starts of units, of which one has three */
 
 #define INVARIANT .split = TILEKERN_SPLIT_INVARIANT, .processors = 16
 size_t gdn_states_cases(NumericCase *out)
@@ -281,6 +282,7 @@ size_t gdn_states_cases(NumericCase *out)
 			.pool = { .checkpoints = GDN_EVERY_192 } } },
 		{ "packing_invariant", run_packing, { .in = { .value_heads = 2, .seed = 8 }, .lengths = longs, .spare = 77, .states = GDN_BOTH, INVARIANT } },
 		{ "packing_invariant_zero", run_packing, { .in = { .seed = 9, .gates = GDN_GATES_ZERO }, .lengths = longs, .states = GDN_BOTH, INVARIANT } },
+		{ "packing_invariant_many", run_packing, { .in = { .seed = 16, .gates = GDN_GATES_ZERO }, .lengths = one_long, .states = GDN_BOTH, INVARIANT } },
 		{ "pool_bits_split", run_in_place, { .in = { .tokens = 1500, .seed = 10 }, .states = GDN_BOTH, .processors = 16, .pool = { .in_place = true } } },
 		{ "pool_bits_exact", run_in_place, { .in = { .gates = GDN_GATES_ZERO, .seed = 11 }, .lengths = some_long, .states = GDN_BOTH,
 			.split = TILEKERN_SPLIT_EXACT, .processors = 16, .pool = { .slots = true, .in_place = true } } },
