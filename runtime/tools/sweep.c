@@ -9,7 +9,7 @@
 
 #include "runtime/tools/tool.h"
 
-enum { MOST = 1000, REASON = 120 };
+enum { MOST = 1000, REASON = 512 };
 typedef struct Row {
 	char *defines; /* "BN=128 STAGES=2" */
 	double ms;     /* below 0: it failed */
@@ -129,6 +129,14 @@ static void run_row(const Options *o, size_t c, double (*one)(const Options *), 
 	waitpid(child, &status, 0);
 }
 
+/* The rows' places are the same file's. */
+static const char *without_place(const char *reason)
+{
+	static const char mark[] = ": error: ";
+	const char *at = strstr(reason, mark);
+	return at ? at + sizeof mark - 1 : reason;
+}
+
 /* Those that failed first, then the slower ones. */
 static int by_time(const void *a, const void *b)
 {
@@ -156,7 +164,7 @@ bool sweep(const Options *o, double (*one)(const Options *o))
 		if (rows[i].ms >= 0)
 			printf("%-*s  %10.4f ms\n", (int)width, rows[i].defines, rows[i].ms);
 		else
-			printf("%-*s  failed: %s\n", (int)width, rows[i].defines, rows[i].reason);
+			printf("%-*s  failed: %.120s\n", (int)width, rows[i].defines, without_place(rows[i].reason));
 		free(rows[i].defines);
 	}
 	free(rows);
