@@ -1,26 +1,19 @@
-"""flash-linear-attention's layers on these kernels: training beside its own kernels, and decoding.  Its convolutions and norms need a GPU."""
-import os
-
+"""flash-linear-attention's layers on these kernels: training beside the recurrence, and decoding.  Its convolutions and norms need a GPU."""
 import pytest
 import torch
 
-from reference import DEVICE, error
+from reference import DEVICE, activated, error, recurrence
 
 pytest.importorskip("fla", reason="flash-linear-attention is not installed")
 if DEVICE != "cuda":
     pytest.skip("FLA's layers run on a GPU only", allow_module_level=True)
 
-import triton  # noqa: E402
-
-autotune = triton.autotune
-triton.autotune = lambda configs, *args, **kwargs: autotune(configs[:1], *args, **kwargs)  # choosing among all of FLA's takes minutes
-
 import tilekern.fla  # noqa: E402, F401
-from fla.layers.gated_deltanet import GatedDeltaNet  # noqa: E402
-from fla.layers.kda import KimiDeltaAttention  # noqa: E402
+from fla.layers import gated_deltanet, kda  # noqa: E402
 from tilekern import log  # noqa: E402
 
 FUNCTIONS = dict(gdn="chunk_gated_delta_rule", kda="chunk_kda")
+MODULES = dict(gdn=gated_deltanet, kda=kda)
 
 
 class Cache(list):
@@ -32,8 +25,20 @@ class Cache(list):
 
 def layer_of(name):
     torch.manual_seed(0)
-    kind = dict(gdn=GatedDeltaNet, kda=KimiDeltaAttention)[name]
+    kind = dict(gdn=gated_deltanet.GatedDeltaNet, kda=kda.KimiDeltaAttention)[name]
     return kind(hidden_size=256, head_dim=64, num_heads=3, expand_v=1, mode="chunk", layer_idx=0).to(DEVICE, torch.bfloat16)
+
+
+def in_float64(name):
+    """What a layer calls, as the recurrence."""
+    def function(q, k, v, g, beta, A_log, dt_bias, allow_neg_eigval, use_qk_l2norm_in_kernel, use_gate_in_kernel, use_beta_sigmoid_in_kernel, lower_bound=None,
+                 **others):
+        assert use_qk_l2norm_in_kernel and use_gate_in_kernel and use_beta_sigmoid_in_kernel and others["initial_state"] is None
+        x = [t.double().cpu() for t in (q, k, g, beta, A_log, dt_bias)]
+        q, k, g, beta = activated(name == "kda", *x, True, True, True, allow_neg_eigval, lower_bound)
+        return recurrence(q, k, v.double().cpu(), g, beta)[0].to(v), None
+
+    return function
 
 
 def step(layer, x, do):
@@ -51,10 +56,10 @@ def test_training(name, monkeypatch):
     before = log.served(FUNCTIONS[name])
     ours = step(layer, x, do)
     assert log.served(FUNCTIONS[name]) == before + 1
-    monkeypatch.setitem(os.environ, "FLA_TILEKERN", "0")
-    theirs = step(layer, x, do)
-    assert log.served(FUNCTIONS[name]) == before + 1 and ours.keys() == theirs.keys()
-    for n, t in theirs.items():
+    monkeypatch.setattr(MODULES[name], FUNCTIONS[name], in_float64(name))
+    want = step(layer, x, do)
+    assert log.served(FUNCTIONS[name]) == before + 1 and ours.keys() == want.keys()
+    for n, t in want.items():
         assert error(ours[n], t.detach().cpu().double()) < 0.03, n
 
 
