@@ -182,7 +182,7 @@ static double error_of_sums(const Backward *b, int which, const Delta *ref, cons
 	}
 	for (int64_t i = 0; i < backward_elements(b, which); i++)
 		error += isfinite(got[i]) ? ((double)got[i] - want[i]) * ((double)got[i] - want[i]) : (double)INFINITY;
-	return sqrt(error / terms);
+	return error == 0 ? 0 : sqrt(error / terms); /* one token without states has no terms */
 }
 
 static void expect_sums(const Backward *b, int which, const Delta *ref, const double *want, const double *dx)

@@ -270,6 +270,7 @@ size_t gdn_backward_cases(NumericCase *out)
 		{ "K256_alone", run_alone, { .lengths = few, IN(.qk_heads = 2, .value_heads = 4, .key_dim = 256, .value_dim = 64, .seed = 65), .states = GDN_BOTH,
 			.split = TILEKERN_SPLIT_INVARIANT } },
 		{ "one_token", run_gradients, { IN(.tokens = 1, .seed = 19), .states = GDN_BOTH, .overall = .01 } },
+		{ "one_token_raw", run_gradients, { IN(.tokens = 1, .value_heads = 2, .seed = 66), .options = NORM | RAW, .overall = .01 } },
 		{ "64_tokens", run_gradients, { IN(.tokens = 64, .seed = 20) } },
 		{ "small_beta", run_small_beta, { IN(.tokens = 101, .value_heads = 2, .seed = 21), .options = NORM, .states = GDN_BOTH } },
 		{ "small_beta_packed", run_small_beta, { .lengths = mixed, .spare = 5, .states = GDN_BOTH, .strided = true, IN(.seed = 22), .chunk = 1 } },
