@@ -119,7 +119,7 @@ static _Noreturn void report_lanes(const Event *e, uint32_t granule, uint32_t ma
 	if (x)
 		race_describe(e, x, other, sizeof other);
 	leave(e);
-	report_fail(e->t, line_of(&e->x), "race on %s: nothing orders this %s after %s of another lane of the warp: a sync lacks",
+	report_fail(e->t, line_of(&e->x), "race on %s: nothing orders this %s after %s of another lane of the warp: a sync is missing",
 		race_place(e, granule, mask, place, sizeof place), e->what, other);
 }
 

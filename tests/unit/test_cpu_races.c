@@ -436,7 +436,7 @@ static void test_races(void **state)
 		{ write_parts, read_parts, NULL },
 		{ write_parts, read_other_parts, "race on shared memory +263" },
 		{ copy_and_read, nothing, "nothing orders this read after the cp_async of line 10, which writes until it is waited for" },
-		{ lanes_write_read, nothing, "(role Write, warp 0) of another lane of the warp: a sync lacks" },
+		{ lanes_write_read, nothing, "(role Write, warp 0) of another lane of the warp: a sync is missing" },
 		{ lanes_write_sync_read, nothing, NULL },
 		{ lanes_write_shuffle_read, nothing, "+4: nothing orders this read after the write of line 10 (role Write, warp 0) of another lane" },
 		{ lanes_read_write, nothing, "of another lane of the warp" },
