@@ -404,22 +404,38 @@ static void touch(Event *e, GlobalGranule *g, uint32_t mask)
 	race_touch(e, 0, mask);
 }
 
-/* Bytes [at, at + bytes), page by page. */
-static void touch_range(Event *e, const char *name, const void *base, uintptr_t at, uint32_t bytes)
+/* The page whose lock is held, and what reports call a place in it. */
+typedef struct Held {
+	GlobalPage *page;
+	GlobalPlace place;
+	const void *base;
+} Held;
+
+static void leave_page(Held *h)
 {
-	Worker *k = e->cta->worker;
+	if (h->page)
+		pthread_mutex_unlock(&h->page->lock);
+	h->page = NULL;
+}
 
-	for (uintptr_t page = at / PAGE; page <= (at + bytes - 1) / PAGE; page++) {
-		GlobalPage *p = page_at(k, page);
-		GlobalPlace place = { .tensor = name, .held = &p->lock };
+static void enter_page(Event *e, Held *h, uintptr_t number)
+{
+	if (h->page && h->page->number == number)
+		return;
+	leave_page(h);
+	h->page = page_at(e->cta->worker, number);
+	h->place.held = &h->page->lock;
+	e->global = &h->place;
+	pthread_mutex_lock(&h->page->lock);
+}
 
-		e->global = &place;
-		pthread_mutex_lock(&p->lock);
-		for (uintptr_t i = at > page * PAGE ? at / GRANULE : page * PAGE_GRANULES; i <= (at + bytes - 1) / GRANULE && i / PAGE_GRANULES == page; i++) {
-			place.from_base = i * GRANULE - (uintptr_t)base;
-			touch(e, &p->granules[i % PAGE_GRANULES], mask_of(at, bytes, i));
-		}
-		pthread_mutex_unlock(&p->lock);
+/* Bytes [at, at + bytes), page by page; the last stays held, for the next will often be there. */
+static void touch_range(Event *e, Held *h, uintptr_t at, uint32_t bytes)
+{
+	for (uintptr_t i = at / GRANULE; i <= (at + bytes - 1) / GRANULE; i++) {
+		enter_page(e, h, i / PAGE_GRANULES);
+		h->place.from_base = i * GRANULE - (uintptr_t)h->base;
+		touch(e, &h->page->granules[i % PAGE_GRANULES], mask_of(at, bytes, i));
 	}
 }
 
@@ -441,8 +457,11 @@ static void of_cluster(Event *e, Thread *t, LaneUse lanes)
 
 static void touch_all(Event *e, const Accesses *a)
 {
+	Held h = { .place = { .tensor = a->tensor }, .base = a->base };
+
 	for (uint32_t i = 0; i < a->n; i++)
-		touch_range(e, a->tensor, a->base, (uintptr_t)a->at[i], a->bytes);
+		touch_range(e, &h, (uintptr_t)a->at[i], a->bytes);
+	leave_page(&h);
 }
 
 static void by_threads(Thread *t, Mode mode, uint32_t now, const Accesses *a)
@@ -530,6 +549,7 @@ void tilecpu_global_copies(TileCpuThread *t, const char *name, const void *base,
 void global_transfer(Thread *t, const char *name, const void *base, const Transfer *x, uint32_t mode, const Mbarrier *b, uint32_t line)
 {
 	static const char *const what[] = { "load", "store", "addition" };
+	Held h = { .place = { .tensor = name }, .base = base };
 	uint8_t *at;
 	Event e;
 
@@ -545,6 +565,7 @@ void global_transfer(Thread *t, const char *name, const void *base, const Transf
 		uint32_t bytes = transfer_row(x, row, &at);
 
 		if (bytes)
-			touch_range(&e, name, base, (uintptr_t)at, bytes);
+			touch_range(&e, &h, (uintptr_t)at, bytes);
 	}
+	leave_page(&h);
 }
