@@ -313,6 +313,7 @@ static const int shared_lengths[] = { 0, 1000, 1, 31, 0, 420, 33, -1 };
 static const KdaRow rows[] = {
 	/* Shares of the chunks: 6 processors cut within items where up to 4 chunks before the cut fade, or 32, or 64 (walk.tile). */
 	{ .name = "shares", .tokens = 1100, .states = KDA_BOTH, SHARES },
+	{ .name = "shares_small", .tokens = 600, .gate = KDA_MILD, .key_dim = 40, .value_dim = 40, .states = KDA_FINAL, SHARES }, /* for initcheck, too */
 	{ .name = "shares_mild", .tokens = 1100, .gate = KDA_MILD, .states = KDA_BOTH, SHARES },
 	{ .name = "shares_strong", .tokens = 1100, .gate = KDA_FIVE, .states = KDA_BOTH, SHARES }, /* the slowest channels tell */
 	{ .name = "shares_strong_raw", .tokens = 1100, .gate = KDA_FIVE, .options = BOUND, .key_dim = 40, .value_dim = 56, .states = KDA_BOTH, SHARES },
