@@ -164,48 +164,49 @@ Args kda_arguments(const tilekern_kda_params *p)
 }
 
 /* What a launch is for: walk.tile. */
-typedef enum Task { SCAN, WINDOWS, SHARES, PARTS, REST, PUT } Task;
+typedef enum Task { SCAN, WINDOWS, SHARES, PARTS, ALONE, REST, PUT } Task;
 
-/* warm: chunks of a window; again: of shares that a shorter one did not do for. */
-static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Args *call, Task task, int warm, bool again)
+static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Args *call, Task task, const KdaPlan *l)
 {
 	const int gate = type(p->gate_dtype);
 	Args a = *call;
 	args_integer(&a, "task", task);
-	args_integer(&a, "warm", warm);
-	args_integer(&a, "again", again);
+	args_integer(&a, "warm", l->warm);
+	args_integer(&a, "alone", l->way == KDA_ALONE);
 	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_keys(p), task == SCAN ? gate : cut_bf16 + gate - bf16 }, &a);
 }
 
 void kda_share_arguments(Args *a, const KdaPlan *l, tilert_ptr back)
 {
-	args_tensor(a, "back", l->levels > 0 ? back : 0, TILERT_I32, 1, (const int64_t[]){ l->ctas }, NULL);
+	args_tensor(a, "back", l->way != KDA_WHOLE ? back : 0, TILERT_I32, 1, (const int64_t[]){ l->ctas }, NULL);
 	args_dim(a, "CTAS", l->ctas);
 	args_integer(a, "ctas", l->ctas);
-	args_tensor(a, "enter", l->leaves != KDA_NOTHING ? back + l->enter : 0, TILERT_F32, 3, (const int64_t[]){ l->ctas, l->keys, l->keys }, NULL);
-	args_tensor(a, "across", l->leaves != KDA_NOTHING ? back + l->across : 0, TILERT_BF16, 4, (const int64_t[]){ l->ctas, 2, l->keys, l->keys }, NULL);
+	args_tensor(a, "enter", l->way > KDA_WINDOWS ? back + l->enter : 0, TILERT_F32, 3, (const int64_t[]){ l->ctas, l->keys, l->keys }, NULL);
+	args_tensor(a, "across", l->way > KDA_WINDOWS ? back + l->across : 0, TILERT_BF16, 4, (const int64_t[]){ l->ctas, 2, l->keys, l->keys }, NULL);
 }
 
 tilert_status kda_queue_windows(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back)
 {
 	Args a = kda_arguments(p);
 	kda_share_arguments(&a, l, back);
-	tilert_status s = TILERT_OK;
-	for (int i = 0; i < l->levels && s == TILERT_OK; i++)
-		s = queue_task(q, p, &a, WINDOWS, l->warm[i], i > 0);
-	return s;
+	return l->way == KDA_WINDOWS ? queue_task(q, p, &a, WINDOWS, l) : TILERT_OK;
 }
 
 /* Shares that can begin, and what the others need; their states; the others. */
 static tilert_status queue_joined(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, const Args *a)
 {
-	tilert_status s = queue_task(q, p, a, l->leaves == KDA_EXACTLY ? PARTS : SHARES, l->warm[0], false);
+	tilert_status s = queue_task(q, p, a, l->way == KDA_EXACTLY ? PARTS : SHARES, l);
 	if (s == TILERT_OK)
 		s = queue_kernel(q, (int[AXES]){ join, none, kda_keys(p), any }, a);
-	if (s == TILERT_OK)
-		s = queue_task(q, p, a, REST, 0, false);
+	return s == TILERT_OK ? queue_task(q, p, a, REST, l) : s;
+}
+
+/* Calls that end items in the first launch which others begin there. */
+static tilert_status queue_cut(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, const Args *a)
+{
 	const States st = states(p);
-	return s == TILERT_OK && states_in_place(&st) ? queue_task(q, p, a, PUT, 0, false) : s;
+	tilert_status s = l->way == KDA_ALONE ? queue_task(q, p, a, ALONE, l) : queue_joined(q, p, l, a);
+	return s == TILERT_OK && states_in_place(&st) ? queue_task(q, p, a, PUT, l) : s;
 }
 
 /* form: one of those with SAVE. */
@@ -226,12 +227,12 @@ static tilert_status queue(Queue *q, const void *params, int sm_count)
 	}
 	Args a = kda_arguments(p);
 	kda_share_arguments(&a, &l, p->workspace);
-	if (l.leaves != KDA_NOTHING)
-		return queue_joined(q, p, &l, &a);
+	if (l.way > KDA_WINDOWS)
+		return queue_cut(q, p, &l, &a);
 	tilert_status s = kda_queue_windows(q, p, &l, p->workspace);
 	if (s != TILERT_OK)
 		return s;
-	return p->saved ? queue_saving(q, p, &a, p->saved, p->gate_dtype == TILERT_F32 ? save_f32 : save_same) : queue_task(q, p, &a, SCAN, 0, false);
+	return p->saved ? queue_saving(q, p, &a, p->saved, p->gate_dtype == TILERT_F32 ? save_f32 : save_same) : queue_task(q, p, &a, SCAN, &l);
 }
 
 static void init(void *p) { tilekern_kda_params_init(p); }

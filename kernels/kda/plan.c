@@ -5,8 +5,8 @@
 
 enum { CHUNK = 32, NARROW = 64 /* K and columns of V where two CTAs share a multiprocessor */, FULL = 128, WIDE = 256 /* K; 64 columns of V */ };
 
-/* In chunks.  A warm-up of 4 is enough for gates of -0.13 a token (-5 sigmoid(normal - 3) has a mean of about -0.36); one of 32 for -0.02
- * (-5 sigmoid(normal - 6)), one of 64 for half of that.  A level costs what it scans, and TRY more: a launch and its first loads. */
+/* In chunks.  A window of 4 is enough for gates of -0.13 a token (-5 sigmoid(normal - 3) has a mean of about -0.36); one of 32 for -0.02
+ * (-5 sigmoid(normal - 6)), one of 64 for half of that.  TRY: a launch and its first loads. */
 enum { SHORT = 4, LONG = 32, LONGER = 64, FROM = 512 /* chunks of a sequence for which that pays */, TRY = 3 };
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -34,31 +34,40 @@ static Load load(const tilekern_kda_params *p, int sm_count)
 	return (Load){ items, turns > longest ? turns : longest, n > 0 ? ceil_div(all * (items / n), most) : 0, most };
 }
 
-/* Windows of chunks before shares. */
-static void plan_windows(KdaPlan *l, const Load *c)
-{
-	l->warm[0] = SHORT;
-	l->warm[1] = c->whole < FROM ? LONG : LONGER;
-	l->levels = c->part + SHORT + 2 * (l->warm[1] + TRY) < c->whole / 8 * 5 ? 2 : c->part + 2 * SHORT + TRY < c->whole ? 1 : 0;
-	if (l->levels > 0)
-		l->ctas = c->most;
-}
-
 static KdaPlan whole_items(const Load *c) { return (KdaPlan){ .ctas = (int)(c->items < c->most ? c->items : c->most) }; }
+
+/* With windows of `warm` chunks: to try them, and the call. */
+static int64_t with_windows(const Load *c, int warm) { return c->part + TRY + (warm > SHORT ? TRY + 2 * warm : SHORT); }
+
+static KdaPlan windows(const Load *c)
+{
+	const int most = c->whole < FROM ? LONG : LONGER;
+	const int warm = with_windows(c, most) < c->whole / 8 * 5 ? most : SHORT;
+	return with_windows(c, SHORT) + SHORT < c->whole ? (KdaPlan){ .ctas = c->most, .way = KDA_WINDOWS, .warm = warm } : whole_items(c);
+}
 
 KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count)
 {
 	const Load c = load(p, sm_count);
-	KdaPlan l = whole_items(&c);
 	const States st = STATES_OF(p); /* in place: a CTA that ends an item may be done before another has begun it from the state that is there */
-	if (p->split == TILEKERN_SPLIT_AUTO && c.items > 0 && !whole_only(p) && !states_in_place(&st))
-		plan_windows(&l, &c);
+	const bool cut = p->split == TILEKERN_SPLIT_AUTO && c.items > 0 && !whole_only(p) && !states_in_place(&st);
+	KdaPlan l = cut ? windows(&c) : whole_items(&c);
 	l.bytes = p->split == TILEKERN_SPLIT_AUTO ? (size_t)sm_count * 2 * sizeof(int32_t) : 0; /* the same for all extents: workspaces grow with them */
 	return l;
 }
 
 /* The part of an item before a share is scanned twice, then the share; a join takes about as long as half a chunk for each share of an item. */
 static int64_t joined(const Load *c) { return 3 * c->part + TRY + ceil_div(c->whole, c->part > 0 ? c->part : 1) / 2; }
+
+/* The way of the forward alone, beside that of kda_plan. */
+static KdaWay forward_way(const Load *c, const KdaPlan *l, bool exactly)
+{
+	const int64_t other = l->way == KDA_WINDOWS && l->warm > SHORT ? with_windows(c, l->warm) : c->whole;
+	if (joined(c) < (exactly ? other : other / 8 * 7))
+		return exactly ? KDA_EXACTLY : KDA_NEEDED;
+	const bool alone = c->part + SHORT + TRY < c->whole && (l->way != KDA_WINDOWS || l->warm == SHORT);
+	return alone && !exactly ? KDA_ALONE : l->way;
+}
 
 KdaPlan kda_plan_joined(const tilekern_kda_params *p, int sm_count)
 {
@@ -67,10 +76,10 @@ KdaPlan kda_plan_joined(const tilekern_kda_params *p, int sm_count)
 	KdaPlan l = kda_plan(p, sm_count);
 	if (p->saved || (p->split != TILEKERN_SPLIT_AUTO && !exactly))
 		return l;
-	const int64_t windows = l.levels > 1 ? c.part + SHORT + 2 * (l.warm[1] + TRY) : c.whole, most = exactly ? windows : windows / 8 * 7;
 	const int keys = kda_keys(p) == NARROW ? NARROW : FULL, shares = keys == NARROW ? 2 * sm_count : sm_count;
-	if (c.items > 0 && !whole_only(p) && joined(&c) < most)
-		l = (KdaPlan){ .ctas = c.most, .levels = 1, .warm = { SHORT }, .leaves = exactly ? KDA_EXACTLY : KDA_NEEDED, .keys = keys };
+	const KdaWay way = c.items > 0 && !whole_only(p) ? forward_way(&c, &l, exactly) : l.way;
+	if (way > KDA_WINDOWS)
+		l = (KdaPlan){ .ctas = c.most, .way = way, .warm = SHORT, .keys = keys };
 	l.bytes = 0;
 	workspace_place(&l.bytes, (int64_t)sm_count * 2 * (int64_t)sizeof(int32_t));
 	l.enter = workspace_place(&l.bytes, (int64_t)shares * keys * keys * 4);

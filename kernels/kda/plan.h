@@ -5,17 +5,19 @@
 #include <stdint.h>
 #include <tilekern/kda.h>
 
-enum { KDA_LEVELS = 2 };
-
-/* What is made before the call of the states that enter shares (forward.tile): nothing, those that a window does not do for, all. */
-typedef enum KdaLeaves { KDA_NOTHING, KDA_NEEDED, KDA_EXACTLY } KdaLeaves;
+typedef enum KdaWay {
+	KDA_WHOLE,   /* CTAs take whole items */
+	KDA_WINDOWS, /* shares begin where windows do, which are tried in a launch before the call */
+	KDA_ALONE,   /* shares begin where the slowest channels say so, which each CTA finds out */
+	KDA_NEEDED,  /* the same; states that enter the other shares are made before those (join.tile) */
+	KDA_EXACTLY  /* all of them are */
+} KdaWay;
 
 typedef struct KdaPlan {
 	int ctas;
-	int levels;            /* of warm-ups that are tried before the call, shorter ones first; 0: CTAs take whole items */
-	int warm[KDA_LEVELS];  /* chunks of 32 tokens */
-	KdaLeaves leaves;      /* of the one level */
-	int64_t keys;          /* K and columns of V of such a state */
+	KdaWay way;
+	int warm;              /* the most chunks of 32 tokens of a window */
+	int64_t keys;          /* K and columns of V of a state that is made */
 	size_t enter, across;  /* where they are in the workspace, behind `back` (join.tile) */
 	size_t bytes;          /* of workspace */
 } KdaPlan;

@@ -36,7 +36,7 @@ typedef struct tilekern_kda tilekern_kda;
  * should not be much below 1e-4 (kernels/kda/README.md, Domain).  Without L2NORM keys should have norms of at most 1.
  *
  * SPLIT_AUTO and SPLIT_EXACT cut sequences, but not where there are checkpoints, where key_dim is above 128, or where it is above 64,
- * dtype is TILERT_F16 and gates are f32; where final states are in the place of initial ones only if states are made for shares (kernels/kda/README.md); SPLIT_EXACT not with `saved` either.  Else they, and SPLIT_INVARIANT, are SPLIT_OFF.  The backward takes SPLIT_EXACT as SPLIT_OFF.
+ * dtype is TILERT_F16 and gates are f32; where final states are in the place of initial ones not in windows of more than 4 chunks (kernels/kda/DESIGN.md); SPLIT_EXACT not with `saved` either.  Else they, and SPLIT_INVARIANT, are SPLIT_OFF.  The backward takes SPLIT_EXACT as SPLIT_OFF.
  */
 typedef struct tilekern_kda_params {
 	size_t size;                         /**< of this struct; set by tilekern_kda_params_init */
