@@ -280,10 +280,14 @@ void kda_saved_arguments(Args *a, const tilekern_kda_params *p, tilert_ptr saved
 
 tilert_status kda_queue_saved(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back, tilert_ptr saved)
 {
-	Args a = kda_arguments(p);
+	tilekern_kda_params f = *p;
+	f.o = 0;
+	Args a = kda_arguments(&f);
 	kda_share_arguments(&a, l, back);
+	const bool wide = kda_keys(p) > 128; /* not compiled for this alone */
+	const int form = (wide ? save_same : only_same) + (p->gate_dtype == TILERT_F32);
 	tilert_status s = kda_queue_windows(q, p, l, back);
-	return s == TILERT_OK ? queue_saving(q, p, &a, saved, p->gate_dtype == TILERT_F32 ? only_f32 : only_same) : s;
+	return s == TILERT_OK ? queue_saving(q, p, &a, saved, form) : s;
 }
 
 tilert_status tilekern_kda_saved_bytes(tilekern_kda *kda, const tilekern_kda_params *p, size_t *out)

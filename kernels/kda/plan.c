@@ -7,7 +7,8 @@ enum { CHUNK = 32, NARROW = 64 /* K and columns of V where two CTAs share a mult
 
 /* In chunks.  A window of 4 is enough for gates of -0.13 a token (-5 sigmoid(normal - 3) has a mean of about -0.36); one of 32 for -0.02
  * (-5 sigmoid(normal - 6)), one of 64 for half of that.  TRY: a launch and its first loads. */
-enum { SHORT = 4, LONG = 32, LONGER = 64, FROM = 512 /* chunks of a sequence for which that pays */, TRY = 3 };
+enum { SHORT = 4, LONG = 32, LONGER = 64, FROM = 512 /* chunks of a sequence for which that pays */, TRY = 3,
+	AT_ONCE = 96 /* chunks of whole items: above, a launch that looks at gates between strong and mild, too, is worth its time */ };
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -22,16 +23,16 @@ int kda_keys(const tilekern_kda_params *p) { return p->key_dim <= NARROW ? NARRO
 int kda_item_columns(const tilekern_kda_params *p) { return kda_keys(p) == FULL ? FULL : NARROW; }
 
 /* Chunks that the busiest CTA scans: with whole items, dealt in turn, and with equal shares of all. */
-typedef struct Load { int64_t items, whole, part; int most; } Load;
+typedef struct Load { int64_t items, whole, sure, part; int most; } Load;
 
-/* Of packed sequences only the mean length is known here: one of them is taken to be four times as long. */
+/* Of packed sequences only the mean length is known here: one of them may be four times as long, but what is only worth while then is not (`sure`). */
 static Load load(const tilekern_kda_params *p, int sm_count)
 {
 	const int size = kda_item_columns(p), most = kda_keys(p) == NARROW ? 2 * sm_count : sm_count;
 	const int64_t n = sequences_count(SEQUENCES_OF(p)), items = n * p->value_heads * ceil_div(p->value_dim, size);
 	const int64_t all = p->cu_seqlens ? p->tokens / CHUNK + n : n * ceil_div(p->tokens, CHUNK), each = n > 0 ? ceil_div(all, n) : 0;
 	const int64_t longest = p->cu_seqlens && 4 * each < all ? 4 * each : each, turns = ceil_div(items, most) * each;
-	return (Load){ items, turns > longest ? turns : longest, n > 0 ? ceil_div(all * (items / n), most) : 0, most };
+	return (Load){ items, turns > longest ? turns : longest, turns, n > 0 ? ceil_div(all * (items / n), most) : 0, most };
 }
 
 static KdaPlan whole_items(const Load *c) { return (KdaPlan){ .ctas = (int)(c->items < c->most ? c->items : c->most) }; }
@@ -42,8 +43,8 @@ static int64_t with_windows(const Load *c, int warm) { return c->part + TRY + (w
 static KdaPlan windows(const Load *c)
 {
 	const int most = c->whole < FROM ? LONG : LONGER;
-	const int warm = with_windows(c, most) < c->whole / 8 * 5 ? most : SHORT;
-	return with_windows(c, SHORT) + SHORT < c->whole ? (KdaPlan){ .ctas = c->most, .way = KDA_WINDOWS, .warm = warm } : whole_items(c);
+	const int warm = with_windows(c, most) < c->sure / 8 * 5 ? most : SHORT;
+	return with_windows(c, SHORT) + SHORT < c->whole / 8 * 7 ? (KdaPlan){ .ctas = c->most, .way = KDA_WINDOWS, .warm = warm } : whole_items(c);
 }
 
 KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count)
@@ -59,14 +60,15 @@ KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count)
 /* The part of an item before a share is scanned twice, then the share; a join takes about as long as half a chunk for each share of an item. */
 static int64_t joined(const Load *c) { return 3 * c->part + TRY + ceil_div(c->whole, c->part > 0 ? c->part : 1) / 2; }
 
-/* The way of the forward alone, beside that of kda_plan. */
+/* The way of the forward alone, beside that of kda_plan.  Where shares cannot begin, ALONE is whole items that are dealt otherwise, and 4 to 7 us for nothing: it has to promise an eighth. */
 static KdaWay forward_way(const Load *c, const KdaPlan *l, bool exactly)
 {
-	const int64_t other = l->way == KDA_WINDOWS && l->warm > SHORT ? with_windows(c, l->warm) : c->whole;
+	const int64_t other = l->way == KDA_WINDOWS && l->warm > SHORT ? with_windows(c, l->warm) : exactly ? c->whole : c->sure;
 	if (joined(c) < (exactly ? other : other / 8 * 7))
 		return exactly ? KDA_EXACTLY : KDA_NEEDED;
-	const bool alone = c->part + SHORT + TRY < c->whole && (l->way != KDA_WINDOWS || l->warm == SHORT);
-	return alone && !exactly ? KDA_ALONE : l->way;
+	if (exactly || (l->way == KDA_WINDOWS && (l->warm > SHORT || c->sure >= AT_ONCE)))
+		return l->way;
+	return c->part + SHORT + TRY < c->whole / 8 * 7 ? KDA_ALONE : KDA_WHOLE;
 }
 
 KdaPlan kda_plan_joined(const tilekern_kda_params *p, int sm_count)
@@ -80,6 +82,8 @@ KdaPlan kda_plan_joined(const tilekern_kda_params *p, int sm_count)
 	const KdaWay way = c.items > 0 && !whole_only(p) ? forward_way(&c, &l, exactly) : l.way;
 	if (way > KDA_WINDOWS)
 		l = (KdaPlan){ .ctas = c.most, .way = way, .warm = SHORT, .keys = keys };
+	else if (way == KDA_WHOLE)
+		l = whole_items(&c);
 	l.bytes = 0;
 	workspace_place(&l.bytes, (int64_t)sm_count * 2 * (int64_t)sizeof(int32_t));
 	l.enter = workspace_place(&l.bytes, (int64_t)shares * keys * keys * 4);

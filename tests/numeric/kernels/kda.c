@@ -307,7 +307,7 @@ static const int none[] = { 0, -1 }, empty_ones[] = { 0, 0, 0, -1 }, all_lengths
 static int tiny[401]; /* 0 .. 3 tokens each */
 
 #define SHARES .processors = 6
-static const int joined_lengths[] = { 40, 1500, 0, 700, 1, -1 };
+static const int joined_lengths[] = { 1500, 741, -1 }, uneven_lengths[] = { 40, 1500, 0, 700, 1, -1 };
 static const int shared_lengths[] = { 0, 1000, 1, 31, 0, 420, 33, -1 };
 
 static const KdaRow rows[] = {
@@ -322,7 +322,9 @@ static const KdaRow rows[] = {
 	{ .name = "shares_packed", .lengths = shared_lengths, .spare = 90, .states = KDA_BOTH, SHARES },
 	{ .name = "shares_wide", .tokens = 700, .states = KDA_BOTH, .value_dim = 200, .key_dim = 72, SHARES },
 	{ .name = "shares_batch", .batch = 3, .tokens = 900, .states = KDA_FINAL, .fp16 = true, .gate16 = true, SHARES },
-	{ .name = "shares_long", .tokens = 9000, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 24 },
+	{ .name = "shares_long", .tokens = 7000, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 8 }, /* windows of 32 chunks */
+	{ .name = "shares_uneven_pool", .lengths = uneven_lengths, .gate = KDA_RARE, .gate16 = true, .value_heads = 3, .states = KDA_BOTH, .pool = true, .processors = 60 },
+	{ .name = "shares_uneven_pool_strong", .lengths = uneven_lengths, .spare = 50, .gate = KDA_FIVE, .value_heads = 2, .states = KDA_BOTH, .pool = true, .processors = 24 },
 	/* States that enter shares are made before (join.tile): where 4 chunks do not do, and wherever a share begins within an item. */
 	{ .name = "joined_mild", .tokens = 2300, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 20 },
 	{ .name = "joined_strong", .tokens = 2300, .gate = KDA_FIVE, .states = KDA_BOTH, .gate16 = true, .processors = 20 }, /* all in the first launch */
@@ -334,7 +336,7 @@ static const KdaRow rows[] = {
 	{ .name = "joined_between", .tokens = 2300, .gate = KDA_RARE, .states = KDA_BOTH, .gate16 = true, .processors = 20 },
 	{ .name = "exact", .tokens = 2300, .gate = KDA_ZERO, .states = KDA_BOTH, .split = TILEKERN_SPLIT_EXACT, .processors = 20 },
 	{ .name = "exact_mild_k40_v56", .tokens = 2300, .gate = KDA_MILD, .key_dim = 40, .value_dim = 56, .states = KDA_FINAL, .split = TILEKERN_SPLIT_EXACT, .processors = 10 },
-	{ .name = "exact_packed_fp16", .lengths = joined_lengths, .gate = KDA_ZERO, .fp16 = true, .gate16 = true, .value_dim = 200, .states = KDA_BOTH, .split = TILEKERN_SPLIT_EXACT,
+	{ .name = "exact_packed_fp16", .lengths = uneven_lengths, .gate = KDA_ZERO, .fp16 = true, .gate16 = true, .value_dim = 200, .states = KDA_BOTH, .split = TILEKERN_SPLIT_EXACT,
 		.processors = 30 },
 	{ .name = "gates_bounded", .tokens = 150, .qk_heads = 2, .states = KDA_BOTH },
 	{ .name = "gates_mild", .tokens = 150, .gate = KDA_MILD, .states = KDA_BOTH, .gate16 = true },
@@ -461,6 +463,8 @@ static KdaRow random_row(Random *r, int *lengths)
 	/* Not about accuracy: few channels and positive keys cost some, and with a token or two q.k may be next to nothing everywhere. */
 	row.overall = row.lengths || row.batch * row.tokens < 16 ? 0.1 : 0.03;
 	row.chunk = 1;
+	/* q.k of heads that share q and k is one number, which may be nothing but the roundings of its K terms, 2^-8 |q| |k| / sqrt K; u is below 8. */
+	row.least = 0.03 * (row.scale != 0 ? (double)row.scale : 1 / sqrt((double)row.key_dim)) / sqrt((double)row.key_dim);
 	return row;
 }
 
