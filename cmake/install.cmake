@@ -36,10 +36,10 @@ foreach(package IN LISTS packages)
 	install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()
 
-# Manual pages and completion, as the programs print them from their tables of options; colours for editors.
+# Manual pages and completion, as the programs print them from their tables of options, where they run; colours for editors.
 set(printed)
 foreach(program tilec tilerun)
-	if(NOT TARGET ${program} OR TILE_WHEEL)
+	if(NOT TARGET ${program} OR TILE_WHEEL OR CMAKE_CROSSCOMPILING)
 		continue()
 	endif()
 	set(folder ${PROJECT_BINARY_DIR}/printed/${program})
