@@ -1,6 +1,6 @@
 """Times the library beside FLA, FlashQLA, FlashInfer and cuDNN on one GPU, in one process, and checks it first.
 
-    python3 peers.py [gdn] [mixes] [engine] [gdn_backward] [gdn_training] [kda] [kda_mixes] [kda_engine] [kda_backward] [--peers flash_qla,flashinfer] [--rows 3] [--csv out.csv]
+    python3 peers.py [gdn] [mixes] [engine] [gdn_backward] [gdn_training] [kda] [kda_mixes] [kda_engine] [kda_backward] [kda_training] [--peers flash_qla,flashinfer] [--rows 3] [--csv out.csv]
 
 Every figure is in ms, the median of five rounds in which all libraries have their turn; of a round, the median of triton's do_bench (L2
 flushed before each run) over replays of a CUDA graph of the call.  "e" marks a call that would not be captured.  A library that is not
@@ -401,42 +401,65 @@ def autograd_call(forward, leaves, dout):
     return call
 
 
+class KdaCase:
+    """A row of KDA's backward: inputs, our calls, and the forwards of others with what they take gradients of.  Without lengths the sequences are rows of equal lengths."""
+
+    def __init__(self, a, what, B, T, H, D, gates, shift, operator, lengths=None):
+        title = f"{len(lengths)} documents of {T}" if lengths else f"{B}x{T}"
+        self.name = f"kda {what} {'operator' if operator else 'kernel'} {title} H{H} K{D} {gates}"
+        self.heads, self.D, self.errors = B * T * H, D, kda_gradient_errors(D, shift, operator)
+        (rq, rk, v, rg), logit, x = kda_inputs(B, T, H, D, shift)
+        self.given = list((rq, rk, v, rg, logit) if operator else x)
+        self.zeros = [torch.zeros(H, device=dev), torch.zeros(H * D, device=dev)] if operator else [None, None]
+        self.dout, self.options = torch.randn_like(v), OPERATOR if operator else 0
+        offsets = torch.tensor([0] + torch.tensor(lengths or [T] * B).cumsum(0).tolist(), device=dev)
+        self.cu = offsets.int() if lengths else None
+        self.theirs = dict(self.others(a, operator, {"cu_seqlens": offsets} if lengths else {}, offsets.int(), x))
+
+    def forward(self, save):
+        return our_forward("kda", *self.given, *self.zeros, options=self.options, save=save, output_final_state=False, cu_seqlens=self.cu)
+
+    def backward(self, saved):
+        return our_backward("kda", *self.given, *self.zeros, self.cu, saved, self.dout, self.options)
+
+    def others(self, a, operator, packed, cu, x):
+        fla, dnn = optional("fla.ops.kda", a.peers), optional("cudnn.linear_attention.ops", a.peers)
+        whole = dict(use_qk_l2norm_in_kernel=True, use_gate_in_kernel=True, use_beta_sigmoid_in_kernel=True)
+        for name, safe in (("fla", True), ("fla_unsafe", False)):
+            if fla and name in a.peers:
+                bound = {"safe_gate": safe, "lower_bound": -5.0, **packed}
+                yield name, ((lambda q, k, v, g, beta, al, db, bound=bound: fla.chunk_kda(q=q, k=k, v=v, g=g, beta=beta, A_log=al, dt_bias=db, **whole, **bound), [*self.given, *self.zeros])
+                             if operator else (lambda q, k, v, g, beta, bound=bound: fla.chunk_kda(q=q, k=k, v=v, g=g, beta=beta, **bound), self.given))
+        if dnn and self.D == 128 and not operator:
+            yield "cudnn", (lambda q, k, v, g, beta: dnn.kimi_delta_attention(q, k, v, g, beta, cu, plan_name="kda_hopper_cuda", scale=self.D**-0.5),
+                            [t.reshape(-1, *t.shape[2:]) for t in (*x[:3], x[3].float(), x[4])])
+
+
+def kda_cases(a, what):
+    shapes = [(B, T, H, D, None) for B, T, H, D in KDA_BACKWARD] + [(1, 65536, 32, 128, mixes()["lognormal"]), (1, 65536, 16, 64, mixes()["lognormal"])]
+    for B, T, H, D, lengths in shapes[a.first : a.rows]:
+        for gates, shift in (("strong", 0.0), ("mild", 6.0)):
+            for operator in (False, True):
+                yield KdaCase(a, what, B, T, H, D, gates, shift, operator, lengths)
+
+
 def kda_backward_rows(a):
     """Backwards alone: ours with what the forward saved, and scanning it again."""
-    fla, dnn = optional("fla.ops.kda", a.peers), optional("cudnn.linear_attention.ops", a.peers)
-    for (B, T, H, D), gates, operator in [(row, g, o) for row in KDA_BACKWARD[: a.rows] for g in (("strong", 0.0), ("mild", 6.0)) for o in (False, True)]:
-        name = f"kda backward {'operator' if operator else 'kernel'} {B}x{T} H{H} K{D} {gates[0]}"
-        errors = kda_gradient_errors(D, gates[1], operator)
-        (rq, rk, v, rg), logit, x = kda_inputs(B, T, H, D, gates[1])
-        given = dict(zip("q k v g beta".split(), (rq, rk, v, rg, logit) if operator else x))
-        zeros = (torch.zeros(H, device=dev), torch.zeros(H * D, device=dev)) if operator else (None, None)
-        dout, options = torch.randn_like(v), OPERATOR if operator else 0
-        save = our_forward("kda", *given.values(), *zeros, options=options, save=True, output_final_state=False)
-        make = lambda saved: our_backward("kda", *given.values(), *zeros, None, saved, dout, options)
-        peaks = {"recomputed": peak_of(make(None)), "saved": peak_of(lambda: make(save()[2])())}
-        calls = {"recomputed": make(None), "saved": make(save()[2])}
-        theirs = {}
-        if fla and operator:
-            theirs["fla"] = (lambda q, k, v, g, beta, al, db: fla.chunk_kda(
-                q=q, k=k, v=v, g=g, beta=beta, A_log=al, dt_bias=db, use_qk_l2norm_in_kernel=True, use_gate_in_kernel=True,
-                use_beta_sigmoid_in_kernel=True, safe_gate=True, lower_bound=-5.0), [*given.values(), *zeros])
-        elif fla:
-            theirs["fla"] = lambda q, k, v, g, beta: fla.chunk_kda(q=q, k=k, v=v, g=g, beta=beta, safe_gate=True, lower_bound=-5.0), list(given.values())
-        if dnn and D == 128 and not operator:
-            cu = torch.arange(0, B + 1, device=dev, dtype=torch.int32) * T
-            theirs["cudnn"] = (lambda q, k, v, g, beta: dnn.kimi_delta_attention(q, k, v, g, beta, cu, plan_name="kda_hopper_cuda", scale=D**-0.5),
-                               [t.reshape(-1, *t.shape[2:]) for t in (*x[:3], x[3].float(), x[4])])
-        for n, (forward, leaves) in theirs.items():
+    for c in kda_cases(a, "backward"):
+        save = c.forward(True)
+        peaks = {"recomputed": peak_of(c.backward(None)), "saved": peak_of(lambda: c.backward(save()[2])())}
+        calls = {"recomputed": c.backward(None), "saved": c.backward(save()[2])}
+        for n, (forward, leaves) in c.theirs.items():
             try:
-                peaks[n] = peak_of(lambda: (c := autograd_call(forward, leaves, dout), c()))
-                calls[n] = autograd_call(forward, leaves, dout)
+                peaks[n] = peak_of(lambda: (call := autograd_call(forward, leaves, c.dout), call()))
+                calls[n] = autograd_call(forward, leaves, c.dout)
             except Exception as e:
                 say("   failed:", n, type(e).__name__, str(e)[:200])
         say("   MB beside the inputs, the forward's included:", " ".join(f"{n} {mb:.0f}" for n, mb in peaks.items()))
         times = medians(calls, a.rep)
         ours = {n: times.pop(n) for n in ("recomputed", "saved")}
         for n, t in ours.items():
-            yield f"{name} {n}", errors, {"tilekern": t, **times}, 26 * D * D * B * T * H, (28 * D + 8) * B * T * H
+            yield f"{c.name} {n}", c.errors, {"tilekern": t, **times}, 26 * c.D * c.D * c.heads, (28 * c.D + 8) * c.heads
 
 
 def gdn_inputs(hq, hv, T):
@@ -494,45 +517,56 @@ def kept_by(forward, o):
     return kept
 
 
+def training_rows(a, name, errors, ours, back, theirs, dout, flop, bytes_):
+    """Forward and backward together, and what is kept between them: ours keeps what the backward wants, or nothing and scans again.
+    ours: forwards by "saved" and "again"; back: queues the backward from what was saved; theirs: a forward and its leaves, by name."""
+    calls = {"saved": lambda: back(ours["saved"]()[2]), "again": lambda: (ours["again"](), back(None))[1]}
+    kept = {what: kept_by(forward, dout) for what, forward in ours.items()}
+    for n, (forward, leaves) in theirs.items():
+        leaves = [t.detach().requires_grad_() for t in leaves]
+
+        def step(forward=forward, leaves=leaves):
+            out = forward(*leaves)
+            out = out[0] if isinstance(out, tuple) else out
+            return torch.autograd.grad(out, leaves, dout.view(out.shape))
+
+        try:
+            step()
+            kept[n], calls[n] = kept_by(lambda: forward(*leaves), dout), step
+        except Exception as e:
+            say("   failed:", n, type(e).__name__, str(e)[:200])
+    times = medians(calls, a.rep)
+    both = {what: times.pop(what) for what in ours}
+    others = "".join(f", {n} {kept[n]:.0f}" for n in times)
+    for what, t in both.items():
+        yield f"{name.format(what=what)}: keeps {kept[what]:.0f} MB{others}", errors, {**times, "tilekern": t}, flop, bytes_
+
+
 def gdn_training_rows(a):
-    """Forward and backward together, and what is kept between them: ours keeps what the backward wants, or nothing and scans again."""
     fla, qla = optional("fla.ops.gated_delta_rule", a.peers), optional("flash_qla", a.peers)
     for hq, hv, lengths in GDN_BACKWARD[: a.rows]:
-        name, T = f"{hq}/{hv} {len(lengths)}x{lengths[0]}", sum(lengths)
-        errors, given = gdn_gradient_errors(name), gdn_inputs(hq, hv, T)
-        dout = torch.randn_like(given["v"])
+        title, T = f"{hq}/{hv} {len(lengths)}x{lengths[0]}", sum(lengths)
+        errors, given = gdn_gradient_errors(title), gdn_inputs(hq, hv, T)
+        dout, heads = torch.randn_like(given["v"]), T * hv
         cu = torch.tensor([0] + torch.tensor(lengths).cumsum(0).tolist(), device=dev)
         cu32 = cu.int()
         ours = {what: our_forward("gdn", *given.values(), cu_seqlens=cu32, save=what == "saved", output_final_state=False) for what in ("saved", "again")}
         back = lambda saved: our_backward("gdn", *given.values(), None, None, cu32, saved, dout, 0)()
-        calls = {"saved": lambda: back(ours["saved"]()[2]), "again": lambda: (ours["again"](), back(None))[1]}
-        kept = {what: kept_by(forward, dout) for what, forward in ours.items()}
-        for n, (module, offsets) in ((n, x) for n, x in {"fla": (fla, cu), "flash_qla": (qla, cu32)}.items() if x[0]):
-            leaves = [t.detach().requires_grad_() for t in given.values()]
-            forward = lambda module=module, offsets=offsets, leaves=leaves: module.chunk_gated_delta_rule(*leaves, cu_seqlens=offsets)
+        theirs = {n: (lambda *leaves, module=module, offsets=offsets: module.chunk_gated_delta_rule(*leaves, cu_seqlens=offsets), list(given.values()))
+                  for n, module, offsets in (("fla", fla, cu), ("flash_qla", qla, cu32)) if module}
+        yield from training_rows(a, f"gdn forward, backward {{what}} {title}", errors, ours, back, theirs, dout, (26 * 128 * 128 + 163840) * heads, (1536 * hq / hv + 1304) * heads)
 
-            def step(forward=forward, leaves=leaves):
-                out = forward()
-                out = out[0] if isinstance(out, tuple) else out
-                return torch.autograd.grad(out, leaves, dout.view(out.shape))
 
-            try:
-                step()
-                kept[n], calls[n] = kept_by(forward, dout), step
-            except Exception as e:
-                say("   failed:", n, type(e).__name__, str(e)[:200])
-        times, heads = medians(calls, a.rep), T * hv
-        both = {what: times.pop(what) for what in ours}
-        others = "".join(f", {n} {kept[n]:.0f}" for n in times)
-        for what, t in both.items():
-            yield (f"gdn forward, backward {what} {name}: keeps {kept[what]:.0f} MB{others}", errors, {**times, "tilekern": t}, 26 * 128 * 128 * heads + 163840 * heads,
-                   (1536 * hq / hv + 1304) * heads)
+def kda_training_rows(a):
+    for c in kda_cases(a, "forward, backward {what}"):
+        ours = {what: c.forward(what == "saved") for what in ("saved", "again")}
+        yield from training_rows(a, c.name, c.errors, ours, lambda saved: c.backward(saved)(), c.theirs, c.dout, 36 * c.D * c.D * c.heads, (38 * c.D + 10) * c.heads)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("what", nargs="*", default=["gdn", "kda"])
-    parser.add_argument("--peers", default="fla,flash_qla,flashinfer,cudnn,flash_kda", type=lambda s: s.split(","))
+    parser.add_argument("--peers", default="fla,fla_unsafe,flash_qla,flashinfer,cudnn,flash_kda", type=lambda s: s.split(","))
     parser.add_argument("--rows", type=int, default=None)
     parser.add_argument("--first", type=int, default=0, help="of KDA's rows")
     parser.add_argument("--rep", type=int, default=40, help="milliseconds of a round")
@@ -542,7 +576,7 @@ def main():
     table = []
     for what in a.what:
         for name, errors, row, flop, bytes_ in {"gdn": gdn_rows, "mixes": mix_rows, "engine": engine_rows, "kda": kda_rows, "kda_mixes": kda_mix_rows, "kda_engine": kda_engine_rows, "kda_backward": kda_backward_rows,
-                                                    "gdn_backward": gdn_backward_rows, "gdn_training": gdn_training_rows}[what](a):
+                                                    "gdn_backward": gdn_backward_rows, "gdn_training": gdn_training_rows, "kda_training": kda_training_rows}[what](a):
             ms = row["tilekern"][0]
             others = {n: t for n, (t, _) in row.items() if n != "tilekern" and t == t}
             best = min(others.values(), default=math.nan)

@@ -54,7 +54,7 @@ static void release(Backward *b)
 
 static const BackwardOperator kda = { workspace_bytes, call, call_prepared, reference, allowed, release, .1 };
 
-static KdaBackward *make(const KdaRow *row)
+static KdaBackward *make_sized(const KdaRow *row, float size)
 {
 	KdaBackward *b = memory(sizeof *b);
 	KdaRun *r = kda_run_make(row);
@@ -63,13 +63,20 @@ static KdaBackward *make(const KdaRow *row)
 		.processors = row->processors, .v_first = row->state_v_first, .strided = row->strided } };
 	tilekern_kda_backward_params_init(&b->p);
 	b->p.forward = &r->p;
-	backward_make(&b->all, row->seed, 1, r->ht.p != 0);
+	backward_make(&b->all, row->seed, size, r->ht.p != 0);
 	return b;
 }
+
+static KdaBackward *make(const KdaRow *row) { return make_sized(row, 1); }
 
 /* ---- kinds of tests ---- */
 
 static void run_gradients(const void *row) { backward_check(&make(row)->all); }
+static void run_tiny(const void *row) { backward_check(&make_sized(row, 1e-6F)->all); }
+static void run_small(const void *row) { backward_check(&make_sized(row, 1e-3F)->all); } /* what fp16 holds */
+static void run_large(const void *row) { backward_check(&make_sized(row, 1e3F)->all); }
+static void run_causal(const void *row) { backward_causal(&make(row)->all); }
+static void run_one_buffer(const void *row) { backward_one_buffer(&make(row)->all); }
 static void run_same_bits(const void *row) { backward_same_bits(&make(row)->all); }
 static void run_alone(const void *row) { backward_alone(&make(row)->all); }
 static void run_nothing(const void *row) { backward_nothing(&make(row)->all); }
@@ -210,8 +217,8 @@ static void run_other_forward(const void *row)
 static KdaRow random_row(Random *r, int lengths[4])
 {
 	static const unsigned options[] = { 0, NORM, NORM | BOUND, NORM | RAW | SIGMOID, NORM | BOUND | TWICE, BOUND | SIGMOID };
-	KdaRow row = { .batch = 1 + pick(r, 2), .tokens = 16 + pick(r, 90), .qk_heads = 1 + pick(r, 2), .key_dim = 8 + 8 * pick(r, 16),
-		.value_dim = 8 + 8 * pick(r, 16), .gate = toss(r) ? KDA_BOUNDED : KDA_MILD, .states = (KdaStates)pick(r, 4), .beta16 = toss(r),
+	KdaRow row = { .batch = 1 + pick(r, 2), .tokens = 16 + pick(r, 90), .qk_heads = 1 + pick(r, 2), .key_dim = 8 + 8 * pick(r, toss(r) ? 16 : 32),
+		.value_dim = 8 + 8 * pick(r, toss(r) ? 16 : 32), .gate = toss(r) ? KDA_BOUNDED : KDA_MILD, .states = (KdaStates)pick(r, 4), .beta16 = toss(r),
 		.state_v_first = toss(r), .state_bf16 = toss(r), .strided = toss(r), .options = options[pick(r, 6)], .seed = random_bits(r) };
 	row.value_heads = row.qk_heads * (1 + pick(r, 3));
 	row.gate16 = toss(r);
@@ -227,7 +234,7 @@ static KdaRow random_row(Random *r, int lengths[4])
 		row.tokens = 0;
 	}
 	row.overall = .01; /* few channels and tokens: up to .008 where three heads share q */
-	row.chunk = .05;   /* a chunk may be one token, whose products with itself cancel: .033 of 1,119 calls */
+	row.chunk = .05;   /* a chunk may be one token, whose products with itself cancel: .033 in 2,000 calls */
 	return row;
 }
 
@@ -244,6 +251,8 @@ static void run_random(const void *unused)
 			print_message("%d: b%lld t%lld h%lld/%lld k%lld v%lld options %x states %d%s%s\n", i, (long long)row.batch, (long long)row.tokens,
 				(long long)row.qk_heads, (long long)row.value_heads, (long long)row.key_dim, (long long)row.value_dim, row.options, (int)row.states,
 				row.strided ? " strided" : "", row.lengths ? " packed" : "");
+		if (named && row.lengths)
+			print_message("    %d %d %d\n", lengths[0], lengths[1], lengths[2]);
 		run_gradients(&row);
 	}
 }
@@ -319,6 +328,16 @@ size_t kda_backward_cases(NumericCase *out)
 		{ "pool", run_gradients, { .batch = 3, .tokens = 40, .pool = true, .states = KDA_BOTH, .seed = 39 } },
 		{ "cut", run_saved, { .tokens = 1300, .split = TILEKERN_SPLIT_AUTO, .processors = 6, .states = KDA_BOTH, .seed = 40 } },
 		{ "cut_mild", run_saved, { .tokens = 900, .gate = KDA_MILD, .split = TILEKERN_SPLIT_AUTO, .processors = 5, .states = KDA_BOTH, .seed = 41 } },
+		{ "long_positive", run_gradients, { .tokens = 4096, .key_dim = 64, .value_dim = 64, .gate = KDA_MILD, .keys = KDA_POSITIVE, .split = TILEKERN_SPLIT_OFF,
+			.states = KDA_BOTH, .seed = 66, .overall = .008 } },
+		{ "tiny", run_tiny, { .tokens = 130, .value_heads = 2, .options = NORM | BOUND | SIGMOID, .states = KDA_BOTH, .seed = 67 } },
+		{ "tiny_any_gate", run_tiny, { .tokens = 99, .key_dim = 64, .gate = KDA_ANY, .states = KDA_BOTH, .seed = 68 } },
+		{ "large", run_large, { .tokens = 130, .value_heads = 2, .options = NORM | RAW, .states = KDA_BOTH, .seed = 69 } },
+		{ "fp16_small", run_small, { .tokens = 101, .gate = KDA_MILD, .fp16 = true, .states = KDA_BOTH, .seed = 70 } },
+		{ "fp16_large", run_large, { .tokens = 101, .key_dim = 64, .fp16 = true, .options = NORM, .states = KDA_BOTH, .seed = 71 } },
+		{ "causal", run_causal, { .batch = 2, .tokens = 201, .qk_heads = 1, .value_heads = 2, .options = NORM, .states = KDA_BOTH, .seed = 72 } },
+		{ "causal_raw", run_causal, { .tokens = 99, .key_dim = 64, .value_dim = 64, .options = NORM | BOUND | SIGMOID, .seed = 73 } },
+		{ "one_buffer", run_one_buffer, { .lengths = mixed, .spare = 9, .qk_heads = 2, .value_heads = 4, .value_dim = 72, .states = KDA_BOTH, .seed = 74 } },
 		{ "64_tokens", run_gradients, { .tokens = 64, .seed = 17 } },
 		{ "same_bits", run_same_bits, { .lengths = few, .spare = 5, .value_heads = 2, .options = NORM | BOUND | SIGMOID, .states = KDA_BOTH, .seed = 18 } },
 		{ "alone", run_alone, { .lengths = mixed, .qk_heads = 2, .value_heads = 4, .states = KDA_BOTH, .split = TILEKERN_SPLIT_OFF, .seed = 52 } },
