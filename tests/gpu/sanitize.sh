@@ -28,7 +28,9 @@ kda_exact    bin/test_numeric kda_gates_of_any_size
 kda_shares   bin/test_numeric kda_shares_packed
 kda_64       bin/test_numeric kda_k64*
 kda_backward bin/test_numeric backward_kda_states
+kda_b64      bin/test_numeric backward_kda_K64_V64_cut
 gdn_backward bin/test_numeric backward_gdn_states
+gdn_b256     bin/test_numeric backward_gdn_K136_V72_grouped_raw
 gdn_forward  bin/test_numeric gdn_single
 gdn_few      bin/test_numeric gdn_single_of_two_rows
 gdn_narrow   bin/test_numeric gdn_gates_mixed_*
