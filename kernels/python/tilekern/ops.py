@@ -181,12 +181,7 @@ def function(name):
         def backward(ctx, dout, dfinal_state):
             return (*gradients(ctx, grads, dout, dfinal_state)[1], None, None)
 
-    direct = super(torch.autograd.Function, Chunked).apply  # what is before it is for torch.func, and takes longer than the rest
-
-    def apply(*args):
-        return Chunked.apply(*args) if torch._C._are_functorch_transforms_active() else direct(*args)
-
-    return apply
+    return Chunked
 
 
 def forward(name, trained, tensors, numbers):
@@ -212,4 +207,4 @@ def register():
 LIBRARY = load()
 register()
 FORWARD, INFER = ({name: getattr(torch.ops.tilekern, f"{name}_{what}").default for name in ("gdn", "kda")} for what in ("fwd", "infer"))
-APPLY = {name: function(name) for name in ("gdn", "kda")}
+APPLY = {name: function(name).apply for name in ("gdn", "kda")}

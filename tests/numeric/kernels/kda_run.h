@@ -50,7 +50,7 @@ typedef struct KdaRow {
 	float scale, lower_bound; /* 0: the defaults */
 	double values;            /* the size of v and the states; 0: 1 */
 	double overall, chunk;    /* allowed errors; 0: the contract's */
-	double least;             /* of o: a largest difference below this is right, whatever it is a part of */
+	double least;             /* of o of fewer than 16 tokens: a largest difference below this is right, whatever it is a part of */
 	uint64_t seed;
 } KdaRow;
 
