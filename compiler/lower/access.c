@@ -219,10 +219,12 @@ static void check_run(Batch *x, const Access *a, const Run *run)
 	check_index(x->L, a->object, index, types, run->n > 1 ? const_i64(x->L, run->n - 1) : NULL, run->mask);
 }
 
+static bool is_watched(Lower *L, const Access *a) { return L->ops->checks && (a->space != TY_TENSOR || storage_of(L, a->object)->exchanged); }
+
 /* Tells the CPU device of accesses to n elements each, made where mask (NULL: always) holds. */
 static void note(Lower *L, const Access *a, Watched how, const V *at, int count, int n, V mask)
 {
-	if (!L->ops->checks || (a->space == TY_TENSOR && !storage_of(L, a->object)->exchanged))
+	if (!is_watched(L, a))
 		return;
 	V bytes = const_i32(L, dtype_bytes(a->dtype) * (unsigned)n);
 	if (mask)
@@ -233,25 +235,31 @@ static void note(Lower *L, const Access *a, Watched how, const V *at, int count,
 		watch_global(L, how, a->object, at, count, bytes);
 }
 
-static bool told_together(const Run *a, const Run *b)
+static bool same_masks(const V *masks, int n)
 {
-	return a->n == b->n && (a->mask == b->mask || (a->mask && b->mask && same_instructions(a->mask, b->mask, 8)));
+	bool same = true;
+	for (int i = 1; i < n; i++)
+		same &= masks[i] == masks[0] || (masks[i] && masks[0] && same_instructions(masks[i], masks[0], 8));
+	return same;
 }
 
-/* Tells the CPU device of all runs, those of one mask at once. */
+/* Tells the CPU device of all runs, those of one length at once. */
 static void note_runs(Batch *x, const Access *a, Watched how, const Run *runs, int count)
 {
-	V *at = ARENA_ARRAY(x->L->arena, V, count);
+	V *at = ARENA_ARRAY(x->L->arena, V, 2 * count), *masks = at + count;
 	bool *told = ARENA_ARRAY(x->L->arena, bool, count);
-	for (int i = 0; i < count; i++) {
+	for (int i = 0; i < count && is_watched(x->L, a); i++) {
 		int n = 0;
 		for (int k = i; !told[i] && k < count; k++)
-			if (k == i || (!told[k] && told_together(&runs[i], &runs[k]))) {
-				at[n++] = runs[k].at;
+			if (!told[k] && runs[k].n == runs[i].n) {
+				at[n] = runs[k].at;
+				masks[n++] = runs[k].mask;
 				told[k] = k != i;
 			}
-		if (n)
-			note(x->L, a, how, at, n, runs[i].n, runs[i].mask);
+		if (n && same_masks(masks, n))
+			note(x->L, a, how, at, n, runs[i].n, masks[0]);
+		else if (n)
+			watch_chosen(x->L, how, a->object, at, masks, n, const_i32(x->L, dtype_bytes(a->dtype) * (unsigned)runs[i].n));
 	}
 }
 
@@ -465,24 +473,30 @@ static void emit_atomic(Batch *x, const Access *a)
 	}
 }
 
+/* The CPU device is told behind the last. */
 static void emit_memory_store(Batch *x, const Access *a)
 {
 	Lower *L = x->L;
-	Run *runs = ARENA_ARRAY(L->arena, Run, x->n);
-	for (int r = 0; r < x->n;) {
-		int first = r, count = find_runs(x, a, &r, runs);
+	Run *all = ARENA_ARRAY(L->arena, Run, x->n), *runs = all;
+	for (int r = 0, count; r < x->n; runs += count) {
+		int first = r;
+		count = find_runs(x, a, &r, runs);
 		V mask = write_mask(x, a->mask, first);
 		Guard g = { 0 };
 		for (int i = 0; i < count; i++)
 			runs[i].value = store_value(x, a, operand(a->op, ARG_VALUE), runs[i].first, runs[i].n);
 		if (mask)
 			g = guard_begin(L, mask);
-		check_runs(x, a, WATCHED_WRITTEN, runs, count);
+		for (int i = 0; i < count && L->ops->checks; i++)
+			check_run(x, a, &runs[i]);
 		for (int i = 0; i < count; i++)
 			LLVMSetAlignment(LLVMBuildStore(L->b, runs[i].value, runs[i].at), dtype_bytes(a->dtype) * (unsigned)runs[i].n);
 		if (mask)
 			guard_end(L, g);
+		for (int i = 0; i < count; i++)
+			runs[i].mask = mask;
 	}
+	note_runs(x, a, WATCHED_WRITTEN, all, (int)(runs - all));
 }
 
 static void report_other_threads(Batch *x, const Access *a)

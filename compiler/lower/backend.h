@@ -64,9 +64,9 @@ typedef struct Backend {
 	V (*shift)(Lower *, LLVMOpcode how, V, V count); /* of 32 or 64 bits; any count: it shifts by the width at most */
 	void (*enter_role)(Lower *, const char *name, V instance);
 	void (*setmaxnreg)(Lower *, int count, bool increase);
-	void (*shared_access)(Lower *, Watched, V base, V offsets, int n, V bytes); /* with checks: at base + each of offsets[n] */
+	void (*shared_access)(Lower *, Watched, V base, V offsets, V n, V bytes); /* with checks: at base + each of offsets[n] */
 	/* the same of a tensor whose accesses have to be ordered: at each of pointers[n]; a box or `bytes` at a pointer, bar: of a load */
-	void (*global_access)(Lower *, Watched, const Op *tensor, V pointers, int n, V bytes);
+	void (*global_access)(Lower *, Watched, const Op *tensor, V pointers, V n, V bytes);
 	void (*global_box)(Lower *, Watched, const Op *tensor, V map, int rank, V *coord, V bar);
 	void (*global_bulk)(Lower *, Watched, const Op *tensor, V pointer, V bytes, V bar);
 	void (*mbar_init)(Lower *, V bar, const Op *object, int slot);

@@ -151,10 +151,10 @@ static V cpu_shift(Lower *L, LLVMOpcode how, V a, V n)
 
 static void cpu_enter_role(Lower *L, const char *name, V instance) { CALL(L, "tilecpu_role", NULL, text_pointer(L, name), instance, line(L)); }
 static void cpu_setmaxnreg(Lower *L, int count, bool increase) { (void)L; (void)count; (void)increase; }
-static void cpu_shared_access(Lower *L, Watched how, V base, V offsets, int n, V bytes)
+static void cpu_shared_access(Lower *L, Watched how, V base, V offsets, V n, V bytes)
 {
 	static const char *const names[] = { "tilecpu_shared_reads", "tilecpu_shared_writes", "tilecpu_shared_atomics", "tilecpu_shared_atomics" };
-	CALL(L, names[how], NULL, offset(L, base), offsets, const_i32(L, n), bytes, line(L));
+	CALL(L, names[how], NULL, offset(L, base), offsets, n, bytes, line(L));
 }
 
 static V name_of(Lower *L, const Op *object)
@@ -176,10 +176,10 @@ static V words(Lower *L, int n, V *v)
 static V tensor_pointer(Lower *L, const Op *tensor) { return storage_of(L, tensor)->pointer; }
 static V barrier_or_none(Lower *L, V bar) { return bar ? offset(L, bar) : const_i32(L, 0); }
 
-static void cpu_global_access(Lower *L, Watched how, const Op *tensor, V pointers, int n, V bytes)
+static void cpu_global_access(Lower *L, Watched how, const Op *tensor, V pointers, V n, V bytes)
 {
 	static const char *const names[] = { "tilecpu_global_reads", "tilecpu_global_writes", "tilecpu_global_atomics", "tilecpu_global_polls", "tilecpu_global_copies" };
-	CALL(L, names[how], NULL, name_of(L, tensor), tensor_pointer(L, tensor), pointers, const_i32(L, n), bytes, line(L));
+	CALL(L, names[how], NULL, name_of(L, tensor), tensor_pointer(L, tensor), pointers, n, bytes, line(L));
 }
 
 static void cpu_global_box(Lower *L, Watched how, const Op *tensor, V map, int rank, V *coord, V bar)

@@ -151,6 +151,8 @@ void check_conversion(Lower *L, DType to, V f32, V counts);
 /* watch.c */
 void watch_shared(Lower *L, Watched how, const V *pointers, int count, V bytes);
 void watch_global(Lower *L, Watched how, const Op *tensor, const V *pointers, int count, V bytes);
+/* Of either kind, of those whose mask (NULL: always) holds, which this code need not be guarded by. */
+void watch_chosen(Lower *L, Watched how, const Op *object, const V *pointers, const V *masks, int count, V bytes);
 void watch_box(Lower *L, Watched how, const Op *tensor, V map, int rank, V *coord, V bar);
 void watch_bulk(Lower *L, Watched how, const Op *tensor, V pointer, V bytes, V bar);
 

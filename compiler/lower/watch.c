@@ -29,17 +29,27 @@ static V constant_offsets(Lower *L, const Place *p, int n)
 	return global;
 }
 
-static V varying_offsets(Lower *L, const Place *p, int n)
+static V offset_list(Lower *L)
 {
 	if (!L->watched)
 		L->watched = entry_alloca(L, LLVMArrayType2(L->i32, MOST_TOLD), "watched");
-	V start = LLVMBuildPtrToInt(L->b, L->shared, L->i64, "");
-	for (int i = 0; i < n; i++) {
-		V at = const_i32(L, i), off = LLVMBuildSub(L->b, LLVMBuildPtrToInt(L->b, p[i].base, L->i64, ""), start, "");
-		off = build_add(L, LLVMBuildTrunc(L->b, off, L->i32, ""), const_i32(L, p[i].more));
-		LLVMBuildStore(L->b, off, LLVMBuildGEP2(L->b, L->i32, L->watched, &at, 1, ""));
-	}
 	return L->watched;
+}
+
+static V offset_of(Lower *L, const Place *p)
+{
+	V start = LLVMBuildPtrToInt(L->b, L->shared, L->i64, ""), off = LLVMBuildSub(L->b, LLVMBuildPtrToInt(L->b, p->base, L->i64, ""), start, "");
+	return build_add(L, LLVMBuildTrunc(L->b, off, L->i32, ""), const_i32(L, p->more));
+}
+
+static void put(Lower *L, V list, T type, V at, V value) { LLVMBuildStore(L->b, value, LLVMBuildGEP2(L->b, type, list, &at, 1, "")); }
+
+static V varying_offsets(Lower *L, const Place *p, int n)
+{
+	V list = offset_list(L);
+	for (int i = 0; i < n; i++)
+		put(L, list, L->i32, const_i32(L, i), offset_of(L, &p[i]));
+	return list;
 }
 
 static void tell(Lower *L, Watched how, const Place *p, int n, V bytes)
@@ -48,9 +58,9 @@ static void tell(Lower *L, Watched how, const Place *p, int n, V bytes)
 	for (int i = 1; i < n; i++)
 		constant &= same_base(p, &p[i]);
 	if (constant)
-		L->ops->shared_access(L, how, p->base, constant_offsets(L, p, n), n, bytes);
+		L->ops->shared_access(L, how, p->base, constant_offsets(L, p, n), const_i32(L, n), bytes);
 	else
-		L->ops->shared_access(L, how, L->shared, varying_offsets(L, p, n), n, bytes);
+		L->ops->shared_access(L, how, L->shared, varying_offsets(L, p, n), const_i32(L, n), bytes);
 }
 
 void watch_shared(Lower *L, Watched how, const V *pointers, int count, V bytes)
@@ -76,17 +86,54 @@ void watch_shared(Lower *L, Watched how, const V *pointers, int count, V bytes)
 static V place_list(Lower *L, const V *pointers, int n)
 {
 	V list = entry_alloca(L, LLVMArrayType2(L->ptr, (uint64_t)n), "places");
-	for (int i = 0; i < n; i++) {
-		V at = const_i32(L, i);
-		LLVMBuildStore(L->b, pointers[i], LLVMBuildGEP2(L->b, L->ptr, list, &at, 1, ""));
-	}
+	for (int i = 0; i < n; i++)
+		put(L, list, L->ptr, const_i32(L, i), pointers[i]);
 	return list;
 }
 
 void watch_global(Lower *L, Watched how, const Op *tensor, const V *pointers, int count, V bytes)
 {
 	if (count && storage_of(L, tensor)->exchanged)
-		L->ops->global_access(L, how, tensor, place_list(L, pointers, count), count, bytes);
+		L->ops->global_access(L, how, tensor, place_list(L, pointers, count), const_i32(L, count), bytes);
+}
+
+/* ---- where masks hold ---- */
+
+/* Puts the places of n accesses with their masks into a list, one behind the other; how many they are. */
+static V choose(Lower *L, V list, T type, const V *places, const V *masks, int n)
+{
+	V chosen = const_i32(L, 0);
+	for (int i = 0; i < n; i++) {
+		put(L, list, type, chosen, places[i]);
+		chosen = LLVMBuildAdd(L->b, chosen, masks[i] ? LLVMBuildZExt(L->b, masks[i], L->i32, "") : const_i32(L, 1), "");
+	}
+	return chosen;
+}
+
+static void watch_chosen_shared(Lower *L, Watched how, const V *pointers, const V *masks, int n, V bytes)
+{
+	V offsets[MOST_TOLD], list = offset_list(L);
+	for (int i = 0; i < n; i++)
+		offsets[i] = offset_of(L, &(Place){ .base = pointers[i] });
+	V chosen = choose(L, list, L->i32, offsets, masks, n);
+	L->ops->shared_access(L, how, L->shared, list, chosen, bytes);
+}
+
+static void watch_chosen_global(Lower *L, Watched how, const Op *tensor, const V *pointers, const V *masks, int n, V bytes)
+{
+	V list = entry_alloca(L, LLVMArrayType2(L->ptr, (uint64_t)n), "places"), chosen = choose(L, list, L->ptr, pointers, masks, n);
+	L->ops->global_access(L, how, tensor, list, chosen, bytes);
+}
+
+void watch_chosen(Lower *L, Watched how, const Op *object, const V *pointers, const V *masks, int count, V bytes)
+{
+	for (int i = 0, n; i < count; i += n) {
+		n = count - i < MOST_TOLD ? count - i : MOST_TOLD;
+		if (object->result->type.kind == TY_TENSOR)
+			watch_chosen_global(L, how, object, pointers + i, masks + i, n, bytes);
+		else
+			watch_chosen_shared(L, how, pointers + i, masks + i, n, bytes);
+	}
 }
 
 void watch_box(Lower *L, Watched how, const Op *tensor, V map, int rank, V *coord, V bar)

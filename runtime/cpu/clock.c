@@ -11,11 +11,6 @@
 
 enum { FIRST_ROWS = 64, SPARE_COMPONENTS = 64 };
 
-uint32_t *clock_row(const Worker *k, uint32_t row)
-{
-	return k->clocks.table + (size_t)row * k->clocks.width;
-}
-
 static void resize(ClockTable *c, uint32_t rows, uint32_t width)
 {
 	uint32_t *table = calloc((size_t)rows * width, sizeof *table);
@@ -66,13 +61,6 @@ void clocks_close(Worker *k)
 	free(k->clocks.table);
 }
 
-uint32_t clock_component(const Warp *w, ComponentKind kind)
-{
-	const Worker *k = w->cta->worker;
-
-	return COMPONENT_WARPS + (uint32_t)kind * k->nctas * k->nwarps + (uint32_t)(w - k->warps);
-}
-
 static bool join(uint32_t *to, const uint32_t *from, uint32_t n)
 {
 	uint32_t change = 0;
@@ -96,19 +84,6 @@ void clock_advance(Warp *w, ComponentKind kind, uint32_t time)
 		return;
 	*at = time;
 	w->clock_version++;
-}
-
-uint32_t clock_now(Thread *t)
-{
-	Warp *w = t->warp;
-	uint32_t *now = clock_row(w->cta->worker, w->clock) + clock_component(w, COMPONENT_ACCESSES);
-
-	if (w->clock_shown || *now < t->earliest) {
-		w->clock_shown = false;
-		++*now;
-		w->clock_version++;
-	}
-	return *now;
 }
 
 void clock_catch_up(Thread *t)

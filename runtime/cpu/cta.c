@@ -18,12 +18,10 @@ void *grow(void *array, uint32_t n, uint32_t *size, size_t element)
 
 void check_shared(Thread *t, const char *what, uint32_t offset, uint32_t bytes, uint32_t align, uint32_t line)
 {
-	uint32_t size = t->cta->worker->smem_bytes;
-
 	if (offset % align)
 		report_fail(t, line, "%s at shared +%u, which is not a multiple of %u", what, offset, align);
-	if (offset > size || bytes > size - offset)
-		report_fail(t, line, "%s at shared +%u, %u bytes, beyond the %u bytes of shared memory", what, offset, bytes, size);
+	if (!in_shared(t, offset, bytes))
+		report_fail(t, line, "%s at shared +%u, %u bytes, beyond the %u bytes of shared memory", what, offset, bytes, t->cta->worker->smem_bytes);
 }
 
 /* ---- storage ---- */

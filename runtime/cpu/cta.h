@@ -311,6 +311,13 @@ static inline uint32_t thread_lane(const Thread *t)
 /* Room for one more in a growing array; the array may move.  Ends the program when memory is out. */
 void *grow(void *array, uint32_t n, uint32_t *size, size_t element);
 
+static inline bool in_shared(const Thread *t, uint32_t offset, uint32_t bytes)
+{
+	uint32_t size = t->cta->worker->smem_bytes;
+
+	return offset <= size && bytes <= size - offset;
+}
+
 /* Fails unless bytes [offset, offset + bytes) are in shared memory and offset is aligned. */
 void check_shared(Thread *t, const char *what, uint32_t offset, uint32_t bytes, uint32_t align, uint32_t line);
 
@@ -340,13 +347,39 @@ void random_seed(Worker *k, uint64_t seed, uint64_t stream);
 
 void clocks_reset(Worker *k);
 void clocks_close(Worker *k);
-uint32_t *clock_row(const Worker *k, uint32_t row); /* until the next of the two that follow */
+/* Until the next of the two that follow. */
+static inline uint32_t *clock_row(const Worker *k, uint32_t row)
+{
+	return k->clocks.table + (size_t)row * k->clocks.width;
+}
+
 uint32_t clock_new(Worker *k);           /* a row of zeros */
 uint32_t clock_new_component(Worker *k);
-uint32_t clock_component(const Warp *w, ComponentKind kind);
+
+static inline uint32_t clock_component(const Warp *w, ComponentKind kind)
+{
+	const Worker *k = w->cta->worker;
+
+	return COMPONENT_WARPS + (uint32_t)kind * k->nctas * k->nwarps + (uint32_t)(w - k->warps);
+}
+
 /* Of the warp's own clock: to at least `time`. */
 void clock_advance(Warp *w, ComponentKind kind, uint32_t time);
-uint32_t clock_now(Thread *t);           /* the time of an access made now */
+
+/* The time of an access made now. */
+static inline uint32_t clock_now(const Thread *t)
+{
+	Warp *w = t->warp;
+	uint32_t *now = clock_row(w->cta->worker, w->clock) + clock_component(w, COMPONENT_ACCESSES);
+
+	if (w->clock_shown || *now < t->earliest) {
+		w->clock_shown = false;
+		++*now;
+		w->clock_version++;
+	}
+	return *now;
+}
+
 void sync_release(Thread *t, SyncPoint *p);
 /* Of a thread that goes on only when all have come: what other lanes do until then is released, too. */
 void sync_release_and_stay(Thread *t, SyncPoint *p);

@@ -429,14 +429,22 @@ static void enter_page(Event *e, Held *h, uintptr_t number)
 	pthread_mutex_lock(&h->page->lock);
 }
 
+static void touch_bytes(Event *e, Held *h, uintptr_t granule, uint32_t mask)
+{
+	enter_page(e, h, granule / PAGE_GRANULES);
+	h->place.from_base = granule * GRANULE - (uintptr_t)h->base;
+	touch(e, &h->page->granules[granule % PAGE_GRANULES], mask);
+}
+
 /* Bytes [at, at + bytes), page by page; the last stays held, for the next will often be there. */
 static void touch_range(Event *e, Held *h, uintptr_t at, uint32_t bytes)
 {
-	for (uintptr_t i = at / GRANULE; i <= (at + bytes - 1) / GRANULE; i++) {
-		enter_page(e, h, i / PAGE_GRANULES);
-		h->place.from_base = i * GRANULE - (uintptr_t)h->base;
-		touch(e, &h->page->granules[i % PAGE_GRANULES], mask_of(at, bytes, i));
+	if (at % GRANULE + bytes <= GRANULE) {
+		touch_bytes(e, h, at / GRANULE, ((1u << bytes) - 1) << at % GRANULE);
+		return;
 	}
+	for (uintptr_t i = at / GRANULE; i <= (at + bytes - 1) / GRANULE; i++)
+		touch_bytes(e, h, i, mask_of(at, bytes, i));
 }
 
 /* Elements, or rows of a box. */
@@ -475,10 +483,10 @@ static void by_threads(Thread *t, Mode mode, uint32_t now, const Accesses *a)
 	touch_all(&e, a);
 }
 
-/* Where a mask is off, without bytes, the place means nothing. */
+/* Without bytes, where a mask is off, the place means nothing. */
 static bool is_followed(const Thread *t, const Accesses *a)
 {
-	return a->bytes && t->cta->worker->races;
+	return a->bytes && a->n && t->cta->worker->races;
 }
 
 /* An atomic right behind its fence is known to whoever acquires what it passes on. */
