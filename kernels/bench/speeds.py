@@ -1,0 +1,99 @@
+"""Writes the speeds into the README at the top, from the results of one run, and the picture below them.  Needs matplotlib for the picture.
+
+    python3 kernels/bench/speeds.py 2026-11-22-h200              # DATE-DEVICE, as the files in results/ begin
+    python3 kernels/bench/speeds.py 2026-11-22-h200 --check      # says what would change, 1 if anything
+
+A row of ROWS whose file the run has not got is left as it stands, and named.  What has no row here (attention, whose numbers no file holds) is left alone.
+"""
+import argparse
+import csv
+import math
+import pathlib
+import re
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).parent
+README = HERE.parent.parent / "README.md"
+PICTURE = "gdn-mixes-flashinfer"
+HEADING = re.compile(r"(\*\*How fast\*\* - one )\S+, \d+-\d+-\d+(?=,)")
+
+# What the README's row begins with, and what stands there (N: how many rows of the file); beside; file; column of the peer; patterns of rows, one for each cell.
+ROWS = [
+    ("GDN forward,", "GDN forward, N mixes of sequences as servers have them", "FlashInfer 0.7.2", "gdn-mixes-flashinfer", "flashinfer_ms", ["gdn "]),
+    ("the same as an engine", "the same as an engine calls it, from the convolution's output to states in a pool, N mixes", "FlashInfer with vLLM's copies around it",
+     "gdn-engine-flashinfer", "flashinfer_ms", ["engine "]),
+    ("GDN backward", "GDN backward, N shapes, forward scanned again; from what it saved", "FlashQLA 0.1.3", "gdn-backward-flashqla", "flash_qla_ms",
+     ["gdn backward again ", "gdn backward saved "]),
+    ("KDA forward", "KDA forward, N shapes, strong gates; mild ones", "cuDNN frontend 1.32", "kda-cudnn-final", "cudnn_ms",
+     ["kda kernel .* K128 strong", "kda kernel .* K128 mild"]),
+    ("KDA backward", "KDA backward, N shapes, strong gates, forward scanned again; from what it saved", "cuDNN frontend 1.32", "kda-backward-final", "cudnn_ms",
+     ["kda backward kernel .* K128 strong recomputed", "kda backward kernel .* K128 strong saved"]),
+    ("the same |", "the same", "FLA 0.6 (Triton)", "kda-backward-final", "fla_ms",
+     ["kda backward kernel .* K128 strong recomputed", "kda backward kernel .* K128 strong saved"]),
+]
+
+
+def ratios(lines, column, pattern):
+    """The peer's time over ours of those rows that have both."""
+    times = [(r.get(column), r["tilekern_ms"]) for r in lines if re.match(pattern, r["row"])]
+    found = [float(peer) / float(ours) for peer, ours in times if peer]
+    return [r for r in found if r == r]
+
+
+def cell(found):
+    mean = math.exp(sum(map(math.log, found)) / len(found))
+    text = f"{mean:.2f}" + (f", {min(found):.2f} to {max(found):.2f}" if len(found) > 1 else "")
+    return re.sub(r"\b0\.", ".", text)
+
+
+def line_of(path, about, beside, column, patterns):
+    with open(path, newline="") as f:
+        lines = list(csv.DictReader(f))
+    found = [ratios(lines, column, p) for p in patterns]
+    if not all(found):
+        raise SystemExit(f"speeds.py: {path.name} has no row `{patterns[[bool(x) for x in found].index(False)]}` with {column}")
+    counts = " and ".join(sorted({str(len(x)) for x in found}, key=int, reverse=True))
+    return f"| {about.replace(' N ', f' {counts} ')} | {beside} | " + "; ".join(cell(x) for x in found) + " |"
+
+
+def written(text, run):
+    device, date = run.split("-")[3].upper(), run[:10]
+    text = HEADING.sub(rf"\g<1>{device}, {date}", text)
+    text = re.sub(r"results/\d+-\d+-\d+-[a-z0-9]+-" + PICTURE, f"results/{run}-{PICTURE}", text)
+    for begin, about, beside, name, column, patterns in ROWS:
+        path = HERE / "results" / f"{run}-{name}.csv"
+        if not path.exists():
+            print(f"left as it is, for want of {path.name}: {about}")
+            continue
+        old = re.compile(rf"^\| {re.escape(begin)}.*$", re.M)
+        new = line_of(path, about, beside, column, patterns)
+        if len(old.findall(text)) != 1:
+            raise SystemExit(f"speeds.py: README.md has {len(old.findall(text))} rows that begin with `{begin}`, not 1")
+        text = old.sub(lambda _: new, text)
+    return text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run")
+    parser.add_argument("--check", action="store_true")
+    a = parser.parse_args()
+    if not re.fullmatch(r"\d+-\d+-\d+-[a-z0-9]+", a.run):
+        parser.error(f"{a.run} is no DATE-DEVICE")
+    before = README.read_text()
+    after = written(before, a.run)
+    for line in after.splitlines():
+        if line not in before.splitlines():
+            print(line)
+    if a.check:
+        sys.exit(after != before)
+    README.write_text(after)
+    source = HERE / "results" / f"{a.run}-{PICTURE}.csv"
+    if source.exists():
+        subprocess.run([sys.executable, HERE / "plot.py", source, source.with_suffix(".svg"), "--title", "GDN forward, mixes of sequences, one H200",
+                        "--versions", "FlashInfer 0.7.2"], check=True)
+
+
+if __name__ == "__main__":
+    main()
