@@ -75,13 +75,7 @@ static tilert_status extents(const char *who, const void *p)
 {
 	tilekern_gdn_params f;
 	tilert_status s = take(who, p, &f);
-	if (s != TILERT_OK)
-		return s;
-	const CheckExtent dims[] = { { "key_dim", f.key_dim, 8, MAX_DIM }, { "value_dim", f.value_dim, 8, MAX_DIM } };
-	s = check_extents(who, dims, 2);
-	if (s == TILERT_OK && (f.key_dim % 8 != 0 || f.value_dim % 8 != 0))
-		s = launch_fail(TILERT_EINVAL, "%s: key_dim x value_dim is %lld x %lld, not multiples of 8", who, (long long)f.key_dim, (long long)f.value_dim);
-	return s;
+	return s == TILERT_OK ? gradients_check_dims(who, f.key_dim, f.value_dim, MAX_DIM) : s;
 }
 
 static bool idle(const void *p)
@@ -157,11 +151,9 @@ static tilekern_gdn_params inputs(const tilekern_gdn_params *f)
 static tilert_status check_own(const char *who, const Params *p, const tilekern_gdn_params *f)
 {
 	const Rows rows[] = ROWS_OF(p, f);
-	tilert_status s = check_pointers(who, &(CheckPointer){ "dout", p->dout, 16, f->tokens > 0 }, 1);
+	tilert_status s = gradients_check_rows(who, rows);
 	if (s == TILERT_OK)
 		s = check_addresses(who, p, f);
-	if (s == TILERT_OK)
-		s = check_strides(who, rows, GRADIENTS);
 	return s == TILERT_OK ? check_regions(who, p, f) : s;
 }
 

@@ -38,6 +38,21 @@ void gradients_states_arguments(Args *a, const States *s)
 	args_integer(a, "j0", strides[0]);
 }
 
+tilert_status gradients_check_dims(const char *who, int64_t key_dim, int64_t value_dim, int64_t most)
+{
+	const CheckExtent dims[] = { { "key_dim", key_dim, 8, most }, { "value_dim", value_dim, 8, most } };
+	tilert_status s = check_extents(who, dims, 2);
+	if (s == TILERT_OK && (key_dim % 8 != 0 || value_dim % 8 != 0))
+		s = launch_fail(TILERT_EINVAL, "%s: key_dim x value_dim is %lld x %lld, not multiples of 8", who, (long long)key_dim, (long long)value_dim);
+	return s;
+}
+
+tilert_status gradients_check_rows(const char *who, const Rows r[GRADIENTS])
+{
+	tilert_status s = check_pointers(who, &(CheckPointer){ "dout", r[DOUT].p, 16, r[DOUT].tokens > 0 }, 1);
+	return s == TILERT_OK ? check_strides(who, r, GRADIENTS) : s;
+}
+
 tilert_status gradients_check_raw(const char *who, unsigned options, tilert_ptr da_log, tilert_ptr ddt_bias)
 {
 	const char *name = da_log ? "da_log" : ddt_bias ? "ddt_bias" : NULL;

@@ -22,6 +22,10 @@ tilert_status gradients_clear(Queue *q, Sequences s, const Rows r[GRADIENTS]);
 /* dht [SEQS], d0; dh0 [SEQS], j0. */
 void gradients_states_arguments(Args *a, const States *s);
 
+/* A backward's dims are multiples of 8, at most `most`. */
+tilert_status gradients_check_dims(const char *who, int64_t key_dim, int64_t value_dim, int64_t most);
+/* dout, which is needed, and the strides of all. */
+tilert_status gradients_check_rows(const char *who, const Rows r[GRADIENTS]);
 /* da_log and ddt_bias are those of raw gates only. */
 tilert_status gradients_check_raw(const char *who, unsigned options, tilert_ptr da_log, tilert_ptr ddt_bias);
 
