@@ -6,13 +6,13 @@
  *     tilekern_OP_params_init       the parameters with their defaults
  *     tilekern_OP_workspace_bytes   what a call needs
  *     tilekern_OP_forward           checks the parameters and queues the work; parameters that are equal to those of one of the
- *                                   last 256 calls of this handle are not checked again, which costs the host microseconds less
- *     tilekern_OP_prepare, _launch  the same in two steps, for calls that are repeated: the least work for the host.  Kernels of a call are a CUDA
- *                                   graph then (tilert_chain_create has what that costs) where the stream is not being captured itself
+ *                                   last 256 calls of this handle are not checked again, which saves the host microseconds
+ *     tilekern_OP_prepare, _launch  the same in two steps, for calls that are repeated: the least work for the host.  Except on a stream
+ *                                   that is being captured, a call's kernels are then one CUDA graph (tilert_chain_create says what that costs)
  *
- * Conventions are those of tilert.h: functions return a tilert_status and leave `out` parameters alone where they fail; NULL is no handle
- * and TILERT_EINVAL, but _close and _call_destroy accept it.  Nothing here allocates device memory - but _prepare, .1 MB in the driver - or waits for the GPU; work is
- * queued on the stream given.  Every function may be called from several threads with the same handle, which is closed when nobody uses it
+ * Conventions are those of tilert.h: functions return a tilert_status and leave `out` parameters alone where they fail; a NULL
+ * handle is TILERT_EINVAL, except that _close and _call_destroy accept it.  Nothing here waits for the GPU or allocates device memory, except for .1 MB that the driver takes
+ * in _prepare; work is queued on the stream given.  Every function may be called from several threads with the same handle, which is closed when nobody uses it
  * any more; the device must outlive it.
  *
  * Every function may be called while a stream is captured into a CUDA graph, by this thread or another; what is queued on that stream is captured.  Such a
@@ -64,11 +64,11 @@ typedef enum tilekern_split {
  * Tensors.
  *
  * Those of tokens are [batch][tokens][heads][channels] with contiguous channels.  Copies of q, k, v and o (TMA) need starts at multiples of 16 bytes and
- * strides that are multiples of 8 elements: 60 channels are served in rows of 64, but not contiguous heads of 60.  Rows that are written
- * are written up to the next multiple of 8 channels, with zeros.
+ * strides that are multiples of 8 elements: 60 channels are served in rows of 64, but not contiguous heads of 60.  Rows that a
+ * call writes are filled with zeros up to the next multiple of 8 channels.
  *
- * What a call writes must not overlap anything else of the call, but for final_state and initial_state below; parts of one buffer by turns (q, k, v
- * of a convolution's output) are fine.
+ * What a call writes must not overlap anything else of the call, except that final_state may be initial_state (below); tensors interleaved in one buffer
+ * (q, k, v in a convolution's output) are fine.
  *
  * Packed sequences.  cu_seqlens are sequences + 1 token offsets on the device, ascending from 0; batch is 1 and `tokens` the capacity: the last
  * offset may be less, and nothing is read or written after it.  Sequences may have no tokens.  Other offsets give wrong numbers, but touch
@@ -77,7 +77,7 @@ typedef enum tilekern_split {
  * States.  Sequence n starts from the states in slot n of initial_state and leaves them in slot n of final_state.  Slots are state_stride elements apart,
  * 2^31 bytes and more if need be, and within one the heads and their states are contiguous.  With state_indices it is slot state_indices[n] of a pool
  * of state_slots, for final_state slot output_indices[n] where those are given.  An index up to null_slot (0 for vLLM, -1 for SGLang), a negative one, or
- * one beyond the pool is none: it reads as zeros and nothing is stored.  Of 64-bit indices the low 32 bits count.  final_state may be initial_state, by
+ * one beyond the pool names no slot: it reads as zeros and nothing is stored.  Of 64-bit indices the low 32 bits count.  final_state may be initial_state, by
  * the same stride; then, and always, a slot that is written belongs to one sequence, and another one does not read it.  Without tokens a final
  * state is the initial one.
  *
@@ -89,7 +89,7 @@ typedef enum tilekern_split {
  */
 
 /** Of a tensor [batch][tokens][heads][channels], in elements; channels are contiguous.  All zero: contiguous.  Tokens and heads are less
- *  than 2^31 apart, rows 2^38; the stride of what there is but one of may be anything. */
+ *  than 2^31 apart, rows 2^38; the stride of an extent of 1 may be anything. */
 typedef struct tilekern_strides { int64_t batch, token, head; } tilekern_strides;
 
 #ifdef __cplusplus

@@ -33,7 +33,7 @@ typedef struct tilekern_gdn tilekern_gdn;
 enum { TILEKERN_GDN_RECORD_BYTES = 7296 };
 
 /**
- * The arguments.  0 in an address that is said to be optional: it is not there, or not wanted.
+ * The arguments.  An optional address of 0: the tensor is not there, or not wanted.
  *
  * Products within a chunk are fp16: v - S^T k, u and scale q.k must stay below 65504 and v should not be much below 1e-5
  * (kernels/gdn/README.md, Domain); what decays below 2^-24 within 64 tokens counts as nothing.  Without L2NORM keys should have norms of at most 1.
@@ -116,8 +116,8 @@ TILERT_API tilert_status tilekern_gdn_open(tilert_device *d, tilekern_gdn **out)
  *  into. */
 TILERT_API void tilekern_gdn_close(tilekern_gdn *gdn);
 
-/** Bytes of workspace that a call with these extents, types and optional outputs needs.  More tokens, sequences or heads never need less, so that one
- *  for the most of each serves all calls.  @return TILERT_EINVAL for extents that are not served. */
+/** Bytes of workspace that a call with these extents, types and optional outputs needs.  More tokens, sequences or heads never need less, so a
+ *  workspace for the largest of each serves all calls.  @return TILERT_EINVAL for extents that are not served. */
 TILERT_API tilert_status tilekern_gdn_workspace_bytes(tilekern_gdn *gdn, const tilekern_gdn_params *p, size_t *out);
 
 /** Chunks that states and records are numbered by; 0 for extents that are not served. */
@@ -139,10 +139,10 @@ TILERT_API void tilekern_gdn_call_destroy(tilekern_gdn_call *c);
 
 /**
  * The backward: gradients of <o, dout> + <final_state, dfinal_state>.  What is wanted has an address; what is not is not computed.  Every gradient has the same
- * bits in every run.  Where forward->states, u and records are given they are what the forward left there; else it is scanned again for them, and
- * nothing but its inputs need be kept.
+ * bits in every run.  Where forward->states, u and records are given they are what the forward left there; else the forward is scanned again for
+ * them, and only its inputs need be kept.
  *
- * key_dim and value_dim are up to 256, multiples of 8, and fast up to 128 and 256; with fp16 the gradients of states, and dout u^T of a chunk, are fp16 operands: up to 65504.  Rows of
+ * key_dim and value_dim are multiples of 8 up to 256; a key_dim above 128 takes slower kernels.  With fp16 the gradients of states, and dout u^T of a chunk, are fp16 operands: up to 65504.  Rows of
  * gradients behind the last offset of cu_seqlens are written as 0.
  * kernels/gdn/RESULTS.md has the errors.
  */

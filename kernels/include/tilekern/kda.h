@@ -30,7 +30,7 @@ extern "C" {
 typedef struct tilekern_kda tilekern_kda;
 
 /**
- * The arguments.  0 in an address that is said to be optional: it is not there, or not wanted.
+ * The arguments.  An optional address of 0: the tensor is not there, or not wanted.
  *
  * Gates may be any finite numbers up to 0.  Products within a chunk are fp16: k, v - S^T k, u and scale q.k must stay below 65504, and v
  * should not be much below 1e-4 (kernels/kda/README.md, Domain).  Without L2NORM keys should have norms of at most 1.
@@ -117,8 +117,8 @@ TILERT_API tilert_status tilekern_kda_open(tilert_device *d, tilekern_kda **out)
  *  into. */
 TILERT_API void tilekern_kda_close(tilekern_kda *kda);
 
-/** Bytes of workspace that a call with these extents, types and optional outputs needs.  More tokens, sequences or heads never need less, so that one
- *  for the most of each serves all calls.  @return TILERT_EINVAL for extents that are not served. */
+/** Bytes of workspace that a call with these extents, types and optional outputs needs.  More tokens, sequences or heads never need less, so a
+ *  workspace for the largest of each serves all calls.  @return TILERT_EINVAL for extents that are not served. */
 TILERT_API tilert_status tilekern_kda_workspace_bytes(tilekern_kda *kda, const tilekern_kda_params *p, size_t *out);
 
 /** Bytes of `saved` that a call with these extents needs.  @return TILERT_EINVAL for extents that are not served. */
@@ -140,7 +140,7 @@ TILERT_API void tilekern_kda_call_destroy(tilekern_kda_call *c);
 
 /**
  * The backward: gradients of <o, dout> + <final_state, dfinal_state>.  What is wanted has an address; what is not is not computed.  What it needs of
- * the forward is in forward->saved, where that call left it, or, where that is 0, made again from the inputs.  Every gradient has the same bits in every run.
+ * the forward is in forward->saved, where that call left it, or made again from the inputs where that is 0.  Every gradient has the same bits in every run.
  *
  * Gates have the type of q, k, v or are f32; key_dim and value_dim are multiples of 8.  Rows of gradients behind the last offset of cu_seqlens are written
  * as 0.  kernels/kda/RESULTS.md has the errors.
