@@ -16,11 +16,11 @@
  * any more; the device must outlive it.
  *
  * Every function may be called while a stream is captured into a CUDA graph, by this thread or another; what is queued on that stream is captured.  Such a
- * graph has copies of what its kernels are given: it needs the tensors, the workspace and the open handle, and a prepared call that was captured may
+ * graph has copies of what its kernels are given: it needs the tensors, the workspace and the open handle, while a prepared call that was captured may
  * be destroyed.
  *
- * Parameters.  The struct grows at its end: functions take an older, shorter one, whose later fields have their defaults, and a newer one
- * with zeros behind what they know.
+ * Parameters.  The struct grows at its end: functions accept an older, shorter one, whose missing fields have their defaults, and a newer one
+ * if it has zeros behind what they know.
  */
 #ifndef TILEKERN_CALL_H
 #define TILEKERN_CALL_H
@@ -31,13 +31,13 @@
 extern "C" {
 #endif
 
-/** Of these headers: 10000 major + 100 minor + patch.  Minor ones add fields and functions. */
+/** Of these headers: 10000 major + 100 minor + patch.  Minor versions add fields and functions. */
 #define TILEKERN_VERSION 100
 /** Of the library that is linked. */
 TILERT_API int tilekern_version(void);
 
 /** Text for the last failure of a function of tilekern on this thread, with the names and numbers involved - also where the runtime or the
- *  driver failed below it: no other function need be asked.  Valid until the next failure; never NULL. */
+ *  driver failed below it: no other function has to be asked.  Valid until the next failure; never NULL. */
 TILERT_API const char *tilekern_last_error(void);
 
 /** What a call computes from its raw inputs; or-ed together. */
@@ -53,7 +53,7 @@ typedef enum tilekern_options {
 typedef enum tilekern_split {
 	TILEKERN_SPLIT_AUTO,     /**< where it is faster; history whose decay is below 2^-24 is dropped */
 	TILEKERN_SPLIT_EXACT,    /**< where it is faster; nothing is dropped */
-	TILEKERN_SPLIT_OFF,      /**< not: a sequence gives the same bits whatever it is packed with, and in pieces cut at multiples of 64 tokens with f32 states */
+	TILEKERN_SPLIT_OFF,      /**< nowhere: a sequence gives the same bits whatever it is packed with, and in pieces cut at multiples of 64 tokens with f32 states */
 	/** By its own length, the heads and dims alone: a sequence gives the same bits whatever it is packed with.  GDN: with n =
 	 *  value_heads x ceil(value_dim / 128), one of less than 2 x max(32, n^2 / 16) chunks of 64 tokens, and any where n is more than half of the GPU's
 	 *  multiprocessors, is not cut: it gives these bits in pieces cut at multiples of 64 tokens with f32 states, too. */

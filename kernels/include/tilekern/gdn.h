@@ -60,7 +60,7 @@ typedef struct tilekern_gdn_params {
 	tilert_ptr v;                        /**< dtype [batch][tokens][value_heads][value_dim], at a multiple of 16 bytes */
 	tilert_ptr g;                        /**< gate_dtype [batch][tokens][value_heads]: natural logarithm of the decay, <= 0, or the raw gate */
 	tilert_ptr beta;                     /**< beta_dtype [batch][tokens][value_heads] */
-	tilert_ptr a_log, dt_bias;           /**< [value_heads], with RAW_GATE, at multiples of 16; dt_bias is optional: zeros */
+	tilert_ptr a_log, dt_bias;           /**< [value_heads], with RAW_GATE, at multiples of 16 bytes; dt_bias is optional: zeros */
 	tilert_ptr cu_seqlens;               /**< optional: packed sequences, [sequences + 1] offsets (call.h) */
 	tilert_ptr o;                        /**< dtype [batch][tokens][value_heads][value_dim], written; at a multiple of 16 bytes */
 	tilekern_strides q_strides, k_strides, v_strides, g_strides, beta_strides, o_strides; /**< q, k, v, o: multiples of 8 */
@@ -72,7 +72,7 @@ typedef struct tilekern_gdn_params {
 	int64_t state_slots;                 /**< with indices: of the pool */
 	tilert_ptr state_indices;            /**< optional: the slots of the sequences, [sequences] */
 	tilert_ptr output_indices;           /**< optional: those of final states; else state_indices */
-	int64_t null_slot;                   /**< indices up to this are none */
+	int64_t null_slot;                   /**< indices up to this stand for no slot */
 	tilert_ptr has_initial_state;        /**< optional: bytes [sequences]; 0: the sequence starts from zeros */
 
 	/* Checkpoints (call.h): states on the way. */
@@ -112,7 +112,7 @@ static inline void tilekern_gdn_params_init(tilekern_gdn_params *p)
  *  tilekern_gdn_prepare or tilekern_gdn_forward; that may be while a stream is captured into a graph.
  *  @return TILERT_EINVAL, TILERT_ENOMEM. */
 TILERT_API tilert_status tilekern_gdn_open(tilert_device *d, tilekern_gdn **out);
-/** Wait for the calls that were queued before closing.  Prepared calls may be destroyed later, but no longer launched, nor may graphs that calls were captured
+/** Before closing, wait for the calls that were queued.  Prepared calls may be destroyed later, but no longer launched, nor may graphs that calls were captured
  *  into. */
 TILERT_API void tilekern_gdn_close(tilekern_gdn *gdn);
 
@@ -153,7 +153,7 @@ typedef struct tilekern_gdn_backward_params {
 	tilert_ptr dout;                   /**< as o */
 	tilert_ptr dfinal_state;           /**< f32 [sequences][value_heads] states, contiguous, V first as the forward's; 0: zeros */
 	tilert_ptr dq, dk, dv, dg, dbeta;  /**< as q, k, v, g, beta, of their dtypes, written; 0: not wanted */
-	tilert_ptr da_log, ddt_bias;       /**< f32 [value_heads], with RAW_GATE, at multiples of 16, written; 0: not wanted */
+	tilert_ptr da_log, ddt_bias;       /**< f32 [value_heads], with RAW_GATE, at multiples of 16 bytes, written; 0: not wanted */
 	tilert_ptr dinitial_state;         /**< as dfinal_state, written; 0: not wanted */
 	tilekern_strides dout_strides, dq_strides, dk_strides, dv_strides, dg_strides, dbeta_strides; /**< those of dout, dq, dk, dv: multiples of 8 */
 	tilert_ptr workspace;              /**< at a multiple of 256; in use until the work queued has finished */

@@ -61,7 +61,7 @@ typedef struct tilekern_kda_params {
 	tilert_ptr g;                        /**< gate_dtype [batch][tokens][value_heads][key_dim]: natural logarithm of the decay, or the raw
 	                                      *   gate; at a multiple of 16 bytes */
 	tilert_ptr beta;                     /**< beta_dtype [batch][tokens][value_heads] */
-	tilert_ptr a_log, dt_bias;           /**< [value_heads], at a multiple of 16, and [value_heads][key_dim], with RAW_GATE; optional: zeros */
+	tilert_ptr a_log, dt_bias;           /**< [value_heads], at a multiple of 16 bytes, and [value_heads][key_dim], with RAW_GATE; optional: zeros */
 	tilert_ptr cu_seqlens;               /**< optional: packed sequences, [sequences + 1] offsets (call.h) */
 	tilert_ptr o;                        /**< dtype [batch][tokens][value_heads][value_dim], written; at a multiple of 16 bytes */
 	tilekern_strides q_strides, k_strides, v_strides, g_strides, beta_strides, o_strides; /**< all but beta: multiples of 16 bytes */
@@ -73,7 +73,7 @@ typedef struct tilekern_kda_params {
 	int64_t state_slots;                 /**< with indices: of the pool */
 	tilert_ptr state_indices;            /**< optional: the slots of the sequences, [sequences] */
 	tilert_ptr output_indices;           /**< optional: those of final states; else state_indices */
-	int64_t null_slot;                   /**< indices up to this are none */
+	int64_t null_slot;                   /**< indices up to this stand for no slot */
 	tilert_ptr has_initial_state;        /**< optional: bytes [sequences]; 0: the sequence starts from zeros */
 
 	/* Checkpoints (call.h): states on the way. */
@@ -113,7 +113,7 @@ static inline void tilekern_kda_params_init(tilekern_kda_params *p)
  *  tilekern_kda_prepare or tilekern_kda_forward; that may be while a stream is captured into a graph.
  *  @return TILERT_EINVAL, TILERT_ENOMEM. */
 TILERT_API tilert_status tilekern_kda_open(tilert_device *d, tilekern_kda **out);
-/** Wait for the calls that were queued before closing.  Prepared calls may be destroyed later, but no longer launched, nor may graphs that calls were captured
+/** Before closing, wait for the calls that were queued.  Prepared calls may be destroyed later, but no longer launched, nor may graphs that calls were captured
  *  into. */
 TILERT_API void tilekern_kda_close(tilekern_kda *kda);
 
@@ -152,7 +152,7 @@ typedef struct tilekern_kda_backward_params {
 	tilert_ptr dout;                   /**< as o */
 	tilert_ptr dfinal_state;           /**< f32 [sequences][value_heads] states, contiguous, V first as the forward's; 0: zeros */
 	tilert_ptr dq, dk, dv, dg, dbeta;  /**< as q, k, v, g, beta, of their dtypes, written; 0: not wanted */
-	tilert_ptr da_log, ddt_bias;       /**< f32, as a_log and dt_bias, with RAW_GATE, da_log at a multiple of 16, written; 0: not wanted */
+	tilert_ptr da_log, ddt_bias;       /**< f32, as a_log and dt_bias, with RAW_GATE, da_log at a multiple of 16 bytes, written; 0: not wanted */
 	tilert_ptr dinitial_state;         /**< as dfinal_state, written; 0: not wanted */
 	tilekern_strides dout_strides, dq_strides, dk_strides, dv_strides, dg_strides, dbeta_strides; /**< all but dbeta: multiples of 16 bytes */
 	tilert_ptr workspace;              /**< at a multiple of 256; in use until the work queued has finished */

@@ -7,7 +7,7 @@
  *  - A handle made by an *_open, *_load or *_create function belongs to the caller and goes back by the
  *    matching *_close or *_destroy (NULL is accepted).  Handles from getters are borrowed.
  *  - Sizes are in bytes, extents in elements.
- *  - Every function may be called from any thread; one handle must not be
+ *  - Every function may be called from any thread; a handle must not be
  *    destroyed while another thread uses it.
  *  - The library never prints, exits or installs signal handlers, and never
  *    waits for the GPU except where the text says "waits".
@@ -44,7 +44,7 @@ typedef enum tilert_status {
 /** Text for the last failure on this thread; valid until its next one; never NULL. */
 TILERT_API const char *tilert_last_error(void);
 TILERT_API const char *tilert_status_name(tilert_status s);
-/** Of this header: 10000 major + 100 minor + patch.  Minor ones add functions. */
+/** Of this header: 10000 major + 100 minor + patch.  Minor versions add functions. */
 #define TILERT_VERSION 100
 /** Of the library that is linked: "0.1.0". */
 TILERT_API const char *tilert_version(void);
@@ -80,9 +80,9 @@ TILERT_API tilert_status tilert_device_get_info(const tilert_device *d, tilert_d
 
 /** CPU device: seed of scheduling and asynchrony (default 1) and host threads used, its sm_count (0: all cores). */
 TILERT_API tilert_status tilert_cpu_configure(tilert_device *d, uint64_t seed, unsigned threads);
-/** CPU device: what it checks.  At first: all on (the environment's TILERT_NO_RACE_CHECK=1 turns the first off), 60 seconds. */
+/** CPU device: what it checks.  By default all of it (TILERT_NO_RACE_CHECK=1 in the environment turns the first off), with 60 seconds. */
 typedef struct tilert_cpu_checks {
-	int races;      /**< of accesses to shared memory, and missing fences */
+	int races;      /**< on shared memory and on tensors that a kernel writes, and missing fences */
 	int arithmetic; /**< division by zero, shifts and conversions out of range */
 	double timeout; /**< a launch fails after so many seconds without progress; 0: never */
 } tilert_cpu_checks;
@@ -95,7 +95,7 @@ TILERT_API tilert_status tilert_cpu_set_progress(tilert_device *d, tilert_progre
 
 TILERT_API tilert_status tilert_alloc(tilert_device *d, size_t bytes, tilert_ptr *out); /* 256-byte aligned */
 TILERT_API tilert_status tilert_free(tilert_device *d, tilert_ptr p);
-/** Copies; these two wait. */
+/** Copies.  Both wait. */
 TILERT_API tilert_status tilert_upload(tilert_device *d, tilert_ptr dst, const void *src, size_t bytes);
 TILERT_API tilert_status tilert_download(tilert_device *d, void *dst, tilert_ptr src, size_t bytes);
 TILERT_API tilert_status tilert_memset(tilert_device *d, tilert_ptr dst, unsigned char value, size_t bytes, tilert_stream s);
@@ -109,7 +109,7 @@ typedef struct tilert_event tilert_event;
 TILERT_API tilert_status tilert_event_create(tilert_device *d, tilert_event **out);
 TILERT_API void tilert_event_destroy(tilert_event *e);
 TILERT_API tilert_status tilert_event_record(tilert_event *e, tilert_stream s);
-/** Waits for `end`; milliseconds between the two. */
+/** Waits for `end`; gives the milliseconds between the two. */
 TILERT_API tilert_status tilert_event_elapsed(tilert_event *begin, tilert_event *end, float *ms);
 
 /* ---- Modules ------------------------------------------------------------------ */
@@ -190,8 +190,8 @@ TILERT_API tilert_status tilert_kernel_extents(const tilert_kernel *k, size_t i,
 typedef struct tilert_prepared tilert_prepared;
 TILERT_API tilert_status tilert_prepare(tilert_kernel *k, const tilert_arg *args, size_t nargs, tilert_prepared **out);
 /**
- * The same from more arguments than the kernel has, for programs that make one list for several kernels: those that it does not name are
- * passed over, the first of a name counts, and optional tensors at address 0 are absent.
+ * The same, but `args` may have more than the kernel takes, for programs that make one list for several kernels: those that it does not
+ * name are passed over, the first of a name counts, and optional tensors at address 0 are absent.
  */
 TILERT_API tilert_status tilert_prepare_named(tilert_kernel *k, const tilert_arg *args, size_t nargs, tilert_prepared **out);
 TILERT_API void tilert_prepared_destroy(tilert_prepared *p);
@@ -200,9 +200,9 @@ TILERT_API tilert_status tilert_prepared_launch(tilert_prepared *p, tilert_strea
 /** The grid it will use. */
 TILERT_API void tilert_prepared_grid(const tilert_prepared *p, uint32_t grid[3]);
 /**
- * Prepared launches of one device that are queued together, in this order; they must outlive the chain.  On a GPU they are a CUDA graph of
- * its own: the host takes a microsecond for all of them, instead of two and a half for each; the GPU, busy with the same kernels without
- * a pause, takes about one more a chain, and .1 MB of its memory.  Where the stream is being captured they are queued one by one, and the
+ * Prepared launches of one device that are queued together, in this order; they must outlive the chain.  On a GPU a chain is a CUDA graph of
+ * its own: the host takes one microsecond for all of them instead of two and a half for each.  The GPU takes about one microsecond more a
+ * chain where it runs them without a pause, and .1 MB of its memory.  Where the stream is being captured they are queued one by one, and the
  * captured graph does not need the chain.  Chains may be made and destroyed during captures.  Several threads may launch it.
  */
 typedef struct tilert_chain tilert_chain;
