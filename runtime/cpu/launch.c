@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_WORKERS = 256 };
+enum { MAX_WORKERS = 256, LONGEST = 1000000000 /* seconds, a time that time_t can add */ };
 
 typedef struct Launch {
 	const TileCpuLaunch *l;
@@ -105,12 +105,13 @@ static void look(Launch *x)
 static void *watch(void *arg)
 {
 	Launch *x = arg;
+	const double timeout = x->l->timeout < LONGEST ? x->l->timeout : LONGEST;
 	struct timespec next;
 
 	clock_gettime(CLOCK_REALTIME, &next);
 	pthread_mutex_lock(&x->lock);
 	while (!x->over) {
-		double at = (double)next.tv_nsec * 1e-9 + x->l->timeout;
+		double at = (double)next.tv_nsec * 1e-9 + timeout;
 
 		next.tv_sec += (time_t)at;
 		next.tv_nsec = (long)((at - (double)(time_t)at) * 1e9);
