@@ -64,12 +64,16 @@ static tilert_status check_cpu(const tilert_device *d, const char *function)
 	return TILERT_OK;
 }
 
+enum { MOST_THREADS = 1024 };
+
 tilert_status tilert_cpu_configure(tilert_device *d, uint64_t seed, unsigned threads)
 {
 	tilert_status s = check_cpu(d, "tilert_cpu_configure");
 
 	if (s)
 		return s;
+	if (threads > MOST_THREADS)
+		return rt_fail(TILERT_EINVAL, "tilert_cpu_configure: %u threads, of which there may be %d", threads, MOST_THREADS);
 	pthread_mutex_lock(&d->lock);
 	d->seed = seed;
 	d->threads = threads;
@@ -84,6 +88,8 @@ tilert_status tilert_cpu_set_checks(tilert_device *d, const tilert_cpu_checks *c
 
 	if (s)
 		return s;
+	if (!checks)
+		return rt_fail(TILERT_EINVAL, "tilert_cpu_set_checks: checks is NULL");
 	if (!(checks->timeout >= 0))
 		return rt_fail(TILERT_EINVAL, "tilert_cpu_set_checks: a timeout of %g seconds", checks->timeout);
 	pthread_mutex_lock(&d->lock);

@@ -14,8 +14,10 @@ size_t tilert_kernel_param_count(const tilert_kernel *k)
 
 tilert_status tilert_kernel_param(const tilert_kernel *k, size_t i, tilert_param *out)
 {
-	if (!k || !out || i >= tilert_kernel_param_count(k))
-		return rt_fail(TILERT_EINVAL, "tilert_kernel_param: no such parameter");
+	if (!k || !out)
+		return rt_fail(TILERT_EINVAL, "tilert_kernel_param: kernel or out is NULL");
+	if (i >= tilert_kernel_param_count(k))
+		return rt_fail(TILERT_EINVAL, "tilert_kernel_param: kernel %s has %zu parameters, and none of number %zu", k->meta->name, tilert_kernel_param_count(k), i);
 	const KernelMeta *meta = k->meta;
 	if (i < meta->n_tensors) {
 		const TensorMeta *t = &meta->tensors[i];

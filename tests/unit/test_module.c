@@ -140,6 +140,22 @@ static void test_cpu_has_as_many_processors_as_threads(void **state)
 	tilert_device_close(d);
 }
 
+static void test_cpu_refuses_what_it_cannot_be(void **state)
+{
+	tilert_device_info info;
+	tilert_device *d;
+
+	(void)state;
+	assert_int_equal(tilert_device_open("cpu", &d), TILERT_OK);
+	assert_int_equal(tilert_cpu_configure(d, 1, 4000000000u), TILERT_EINVAL);
+	assert_non_null(strstr(tilert_last_error(), "4000000000 threads, of which there may be 1024"));
+	assert_int_equal(tilert_device_get_info(d, &info), TILERT_OK);
+	assert_true(info.sm_count >= 1);
+	assert_int_equal(tilert_cpu_set_checks(d, NULL), TILERT_EINVAL);
+	assert_non_null(strstr(tilert_last_error(), "checks is NULL"));
+	tilert_device_close(d);
+}
+
 static void check_no_crash(const uint8_t *bytes, size_t size)
 {
 	Image im;
@@ -357,6 +373,7 @@ int main(void)
 		cmocka_unit_test(test_inspection_without_a_device),
 		cmocka_unit_test(test_cpu_without_code),
 		cmocka_unit_test(test_cpu_has_as_many_processors_as_threads),
+		cmocka_unit_test(test_cpu_refuses_what_it_cannot_be),
 		cmocka_unit_test(test_truncations),
 		cmocka_unit_test(test_bit_flips),
 		cmocka_unit_test(test_random_damage),
