@@ -15,8 +15,7 @@ static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 /* Checkpoints are numbered from a sequence's first token; states are made for shares for K up to 128. */
 static bool whole_only(const tilekern_kda_params *p)
 {
-	const bool registers = kda_keys(p) == FULL && p->dtype == TILERT_F16 && p->gate_dtype == TILERT_F32; /* variants.def has none with CUTS */
-	return p->checkpoint_state || kda_keys(p) == WIDE || registers;
+	return p->checkpoint_state || kda_keys(p) == WIDE;
 }
 
 int kda_keys(const tilekern_kda_params *p) { return p->key_dim <= NARROW ? NARROW : p->key_dim <= FULL ? FULL : WIDE; }
