@@ -214,9 +214,11 @@ static tilert_status queue(Queue *q, const void *params, int sm_count)
 	const GdnPlan l = gdn_plan(p, sm_count);
 	/* Several units may warm up from the initial state, when the last one is done. */
 	const tilert_ptr hold = l.part > 0 && l.most == 0 && states_in_place(&st) ? p->workspace + l.hold : 0;
-	const Args a = gdn_arguments(p, &l, hold);
+	Args a = gdn_arguments(p, &l, hold);
 	if (l.single)
 		return queue_single(q, p, &a);
+	if (gdn_norms(p))
+		args_tensor(&a, "norm_q", p->workspace + l.norm_q, TILERT_F32, 3, (const int64_t[]){ slots(p), p->qk_heads, SLOT_TOKENS }, NULL);
 	tilert_status s = hold ? states_hold(q, &st, hold) : TILERT_OK;
 	return s == TILERT_OK ? queue_scan(q, p, &l, &a) : s;
 }

@@ -27,6 +27,7 @@ static int64_t slots(const tilekern_gdn_params *p) { return sequences_slots(SEQU
 int64_t gdn_key_tile(const tilekern_gdn_params *p) { return p->key_dim <= 64 ? 64 : p->key_dim <= 128 ? 128 : 256; }
 int64_t gdn_value_tile(const tilekern_gdn_params *p) { return ceil_div(p->value_dim, 128) * 128; }
 bool gdn_saves(const tilekern_gdn_params *p) { return p->states || p->u; }
+bool gdn_norms(const tilekern_gdn_params *p) { return (p->options & TILEKERN_L2NORM) != 0 && p->key_dim <= 128 && p->value_heads > p->qk_heads; }
 
 static size_t aligned(size_t bytes) { return (bytes + WORKSPACE_ALIGN - 1) / WORKSPACE_ALIGN * WORKSPACE_ALIGN; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -61,7 +62,8 @@ static void lay_out(GdnPlan *l, const tilekern_gdn_params *p, int sm_count)
 	int64_t heads = p->value_heads, k = gdn_key_tile(p), records = slots(p) * heads, starts = starts_bound(p, sm_count);
 	int64_t held = p->split == TILEKERN_SPLIT_INVARIANT || starts == 0 ? 0 : least(sequences(p) * heads, sm_count / 2);
 	l->fade = (size_t)records * TILEKERN_GDN_RECORD_BYTES;
-	l->pending = aligned(l->fade + (size_t)records * sizeof(float));
+	l->norm_q = aligned(l->fade + (size_t)records * sizeof(float));
+	l->pending = aligned(l->norm_q + (size_t)(slots(p) * p->qk_heads * SLOT_TOKENS) * sizeof(float));
 	l->starts = l->pending + WORKSPACE_ALIGN;
 	l->change = l->starts + (size_t)(starts * 128 * k) * sizeof(float);
 	l->hold = l->change + (size_t)(starts * 2 * k * k) * 2;

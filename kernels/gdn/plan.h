@@ -9,6 +9,7 @@
 int64_t gdn_key_tile(const tilekern_gdn_params *p);   /* K rounded up to a tile: 64, 128 or 256 */
 int64_t gdn_value_tile(const tilekern_gdn_params *p); /* V rounded up to 128s */
 bool gdn_saves(const tilekern_gdn_params *p);         /* scan writes more than o and the final state */
+bool gdn_norms(const tilekern_gdn_params *p);         /* chunk makes 1 / |q| for scan */
 
 typedef struct GdnPlan {
 	bool single;         /* forward.tile does it all; then of what follows only units, least, share, hand and what stands here count */
@@ -26,7 +27,7 @@ typedef struct GdnPlan {
 	bool joined;         /* units may need scan_units.tile and join_units.tile */
 	int warm;            /* chunks that a unit may be warmed up with */
 	float negligible;    /* log2 of what is left of a state that may be dropped */
-	size_t fade, pending, starts, change, hold, hand, bytes; /* in the workspace, after the records; hand: states that CTAs of forward.tile leave for others */
+	size_t fade, norm_q, pending, starts, change, hold, hand, bytes; /* in the workspace, after the records; hand: states that CTAs of forward.tile leave for others */
 } GdnPlan;
 
 GdnPlan gdn_plan(const tilekern_gdn_params *p, int sm_count);
