@@ -89,7 +89,7 @@ static bool idle(const void *p)
 /* What the forward may serve and the backward does not. */
 static tilert_status check_served(const char *who, const Params *p, const tilekern_gdn_params *f)
 {
-	tilert_status s = check_dtypes(who, &(CheckDtype){ "dtype", f->dtype, 2, { TILERT_BF16, TILERT_F16 } }, 1);
+	tilert_status s = gradients_check_types(who, f->dtype, f->gate_dtype, f->beta_dtype);
 	if (s == TILERT_OK && !saved(f) && (f->states || f->u || f->records))
 		s = launch_fail(TILERT_EINVAL, "%s: of the forward's states, u and records, at 0x%llx, 0x%llx and 0x%llx, all are needed, or none", who,
 			(unsigned long long)f->states, (unsigned long long)f->u, (unsigned long long)f->records);
@@ -127,6 +127,9 @@ static tilert_status check_regions(const char *who, const Params *p, const tilek
 	};
 	gdn_rows(f, given);
 	given[U].written = false;
+	const tilert_status strides = check_strides(who, given, GDN_ROWS);
+	if (strides != TILERT_OK)
+		return strides;
 	for (int i = 0; i < GDN_ROWS; i++)
 		r[OWN + i] = rows_region(&given[i]);
 	for (int i = 0; i < GRADIENTS; i++)

@@ -117,7 +117,7 @@ static bool single(const tilekern_gdn_params *p, int sm_count)
 {
 	const int64_t n = sequences(p), lanes = n * p->value_heads;
 	const bool any_bits = p->split == TILEKERN_SPLIT_AUTO || p->split == TILEKERN_SPLIT_EXACT, more = gdn_saves(p) || p->records || p->checkpoint_state;
-	const bool copied = p->state_stride * (int64_t)tilert_dtype_size(p->state_dtype) % 16 == 0; /* TMA's steps */
+	const bool copied = p->state_stride % 16 * (int64_t)tilert_dtype_size(p->state_dtype) % 16 == 0; /* TMA's steps */
 	const bool long_too = p->split == TILEKERN_SPLIT_AUTO && (p->options & TILEKERN_L2NORM) != 0 && 10 * lanes >= 9 * (int64_t)sm_count;
 	return p->key_dim == 128 && p->value_dim == 128 && (p->state_dtype == TILERT_F32 || p->state_dtype == p->dtype) && copied && any_bits && !more && n > 1 &&
 		lanes > sm_count / 2 && p->batch * p->tokens <= n * (long_too ? LONG : SHORT);

@@ -96,7 +96,9 @@ static bool idle(const void *p)
 /* What the forward may serve and the backward does not. */
 static tilert_status check_served(const char *who, const Params *p, const tilekern_kda_params *f)
 {
-	tilert_status s = check_dtypes(who, &(CheckDtype){ "gate_dtype", f->gate_dtype, 2, { TILERT_F32, f->dtype } }, 1);
+	tilert_status s = gradients_check_types(who, f->dtype, f->gate_dtype, f->beta_dtype);
+	if (s == TILERT_OK)
+		s = check_dtypes(who, &(CheckDtype){ "gate_dtype", f->gate_dtype, 2, { TILERT_F32, f->dtype } }, 1);
 	return s == TILERT_OK ? gradients_check_raw(who, f->options, p->da_log, p->ddt_bias) : s;
 }
 
@@ -129,6 +131,9 @@ static tilert_status check_regions(const char *who, const Params *p, const tilek
 	};
 	kda_rows(f, given);
 	given[O].p = 0;
+	const tilert_status strides = check_strides(who, given, INPUTS);
+	if (strides != TILERT_OK)
+		return strides;
 	for (int i = 0; i < INPUTS; i++)
 		r[OWN + i] = rows_region(&given[i]);
 	for (int i = 0; i < GRADIENTS; i++)

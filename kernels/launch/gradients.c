@@ -47,6 +47,15 @@ tilert_status gradients_check_dims(const char *who, int64_t key_dim, int64_t val
 	return s;
 }
 
+tilert_status gradients_check_types(const char *who, tilert_dtype dtype, tilert_dtype gate_dtype, tilert_dtype beta_dtype)
+{
+	const CheckDtype dtypes[] = {
+		{ "dtype", dtype, 2, { TILERT_BF16, TILERT_F16 } }, { "gate_dtype", gate_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } },
+		{ "beta_dtype", beta_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } },
+	};
+	return check_dtypes(who, dtypes, sizeof dtypes / sizeof dtypes[0]);
+}
+
 tilert_status gradients_check_rows(const char *who, const Rows r[GRADIENTS])
 {
 	tilert_status s = check_pointers(who, &(CheckPointer){ "dout", r[DOUT].p, 16, r[DOUT].tokens > 0 }, 1);

@@ -24,6 +24,8 @@ void gradients_states_arguments(Args *a, const States *s);
 
 /* A backward's dims are multiples of 8, at most `most`. */
 tilert_status gradients_check_dims(const char *who, int64_t key_dim, int64_t value_dim, int64_t most);
+/* What sizes of elements come from: before anything that has one. */
+tilert_status gradients_check_types(const char *who, tilert_dtype dtype, tilert_dtype gate_dtype, tilert_dtype beta_dtype);
 /* dout, which is needed, and the strides of all. */
 tilert_status gradients_check_rows(const char *who, const Rows r[GRADIENTS]);
 /* da_log and ddt_bias are those of raw gates only. */

@@ -68,10 +68,18 @@ tilert_status states_check(const char *who, const States *s)
 	return status == TILERT_OK ? check_addresses(who, s) : status;
 }
 
+/* Of numbers that nobody has checked, too: at most what all of memory has. */
+static int64_t times(int64_t a, int64_t b)
+{
+	const int64_t most = INT64_C(1) << 62;
+	int64_t n;
+	return __builtin_mul_overflow(a, b, &n) || n > most ? most : n;
+}
+
 static Region pool(const States *s, const char *name, tilert_ptr p, int64_t slots, int64_t given, tilert_dtype dtype, bool written)
 {
-	const int64_t size = (int64_t)tilert_dtype_size(dtype), one = elements(s) * size, apart = stride(s, given) * size;
-	return (Region){ name, p, slots > 0 ? (slots - 1) * apart + one : 0, one, apart, written };
+	const int64_t size = (int64_t)tilert_dtype_size(dtype), one = elements(s) * size, apart = times(stride(s, given), size);
+	return (Region){ name, p, slots > 0 ? times(slots - 1, apart) + one : 0, one, apart, written };
 }
 
 /* b, which is written, is a's slots: they are one. */

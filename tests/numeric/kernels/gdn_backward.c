@@ -157,6 +157,10 @@ static void run_refusals(const void *row)
 	REFUSED(f.key_dim = 264, "key_dim", "264", "256");
 	REFUSED(f.key_dim = 60, "60", "multiples of 8");
 	REFUSED(f.dtype = TILERT_F32, "dtype", "f32", "bf16");
+	REFUSED(f.q_strides = ((tilekern_strides){ 63, 0, -1 }), "q_strides");
+	REFUSED(f.dtype = (tilert_dtype)99, "dtype is 99", "bf16");
+	REFUSED(f.gate_dtype = (tilert_dtype)0, "gate_dtype is 0", "bf16");
+	REFUSED(f.beta_dtype = (tilert_dtype)-1, "beta_dtype is -1", "bf16");
 	REFUSED(f.u = p.workspace, "states, u and records", "0x0", "all");
 	REFUSED(p.da_log = p.workspace, "da_log", "0x0");
 	REFUSED(p.ddt_bias = p.workspace, "ddt_bias", "0x0");

@@ -147,6 +147,10 @@ static void run_refusals(const void *row)
 	REFUSED(f.key_dim = 264, "key_dim", "264", "256");
 	REFUSED(f.key_dim = 60, "key_dim", "60", "multiples of 8");
 	REFUSED(f.gate_dtype = TILERT_F16, "gate_dtype", "f16", "bf16");
+	REFUSED(f.q_strides = ((tilekern_strides){ 63, 0, -1 }), "q_strides");
+	REFUSED(f.dtype = (tilert_dtype)99, "dtype is 99", "bf16");
+	REFUSED(f.gate_dtype = (tilert_dtype)0, "gate_dtype is 0", "bf16");
+	REFUSED(f.beta_dtype = (tilert_dtype)-1, "beta_dtype is -1", "bf16");
 	REFUSED(p.da_log = p.workspace, "da_log", "0x0");
 	REFUSED(p.ddt_bias = p.workspace, "ddt_bias", "0x0");
 	REFUSED((f.saved = p.dout, f.saved_bytes = 8), "saved_bytes is 8", "are needed");
