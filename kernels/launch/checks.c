@@ -140,7 +140,7 @@ Region rows_region(const Rows *t)
 {
 	tilekern_strides s = rows_strides(t);
 	Region r = { .name = t->name, .p = t->p, .written = t->written };
-	if (t->batch == 0 || t->tokens == 0 || t->heads == 0)
+	if (!t->p || t->batch == 0 || t->tokens == 0 || t->heads == 0) /* strides of what is not there are not checked */
 		return r;
 	bool heads_inside = s.head <= s.token;
 	int64_t inner = heads_inside ? s.head : s.token, outer = heads_inside ? s.token : s.head, count = heads_inside ? t->heads : t->tokens;
