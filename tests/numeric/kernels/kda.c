@@ -320,7 +320,7 @@ static const KdaRow rows[] = {
 	{ .name = "shares_zero", .tokens = 1100, .gate = KDA_ZERO, .states = KDA_BOTH, SHARES },
 	{ .name = "shares_resets", .tokens = 900, .gate = KDA_RESETS, .states = KDA_BOTH, .gate16 = true, SHARES },
 	{ .name = "shares_packed", .lengths = shared_lengths, .spare = 90, .states = KDA_BOTH, SHARES },
-	{ .name = "shares_wide", .tokens = 700, .states = KDA_BOTH, .value_dim = 200, .key_dim = 72, SHARES },
+	{ .name = "shares_wide", .tokens = 700, .fp16 = true, .states = KDA_BOTH, .value_dim = 200, .key_dim = 72, SHARES },
 	{ .name = "shares_batch", .batch = 3, .tokens = 900, .states = KDA_FINAL, .fp16 = true, .gate16 = true, SHARES },
 	{ .name = "shares_long", .tokens = 7000, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 8 }, /* windows of 32 chunks */
 	{ .name = "shares_uneven_pool", .lengths = uneven_lengths, .gate = KDA_RARE, .gate16 = true, .value_heads = 3, .states = KDA_BOTH, .pool = true, .processors = 60 },
