@@ -563,6 +563,24 @@ def kda_training_rows(a):
         yield from training_rows(a, c.name, c.errors, ours, lambda saved: c.backward(saved)(), c.theirs, c.dout, 36 * c.D * c.D * c.heads, (38 * c.D + 10) * c.heads)
 
 
+class Table:
+    """The rows, each in the CSV as soon as it is there."""
+
+    def __init__(self, a):
+        self.path, self.ratios = a.csv, []
+        self.write("w", ["row", "o_rms", "ht_rms", "tilekern_ms", "floor_ms"] + [p + "_ms" for p in a.peers] + ["best_peer_over_ours"])
+
+    def add(self, row, ratio):
+        there = ratio == ratio
+        self.ratios += [ratio] if there else []
+        self.write("a", row + [f"{ratio:.3f}"] if there else row)
+
+    def write(self, mode, row):
+        if self.path:
+            with open(self.path, mode, newline="") as f:
+                csv.writer(f).writerow(row)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("what", nargs="*", default=["gdn", "kda"])
@@ -573,7 +591,7 @@ def main():
     parser.add_argument("--csv", default=None)
     a = parser.parse_args()
     torch.manual_seed(0)
-    table = []
+    table = Table(a)
     for what in a.what:
         for name, errors, row, flop, bytes_ in {"gdn": gdn_rows, "mixes": mix_rows, "engine": engine_rows, "kda": kda_rows, "kda_mixes": kda_mix_rows, "kda_engine": kda_engine_rows, "kda_backward": kda_backward_rows,
                                                     "gdn_backward": gdn_backward_rows, "gdn_training": gdn_training_rows, "kda_training": kda_training_rows}[what](a):
@@ -583,17 +601,9 @@ def main():
             floor = max(flop / 790e12, bytes_ / 4.3e12) * 1e3
             say(f"{name:18s} o {errors[0]:.4f} ht {errors[1]:.4f} | " + " ".join(f"{n} {t:.3f}{e}" + ("" if n == "tilekern" else f" ({t / ms:.2f}x)") for n, (t, e) in row.items())
                 + f" | {flop / ms / 1e9:.0f} TFLOP/s {bytes_ / ms / 1e6:.0f} GB/s floor {floor / ms:.0%} best peer / ours {best / ms:.2f}")
-            table.append([name, f"{errors[0]:.5f}", f"{errors[1]:.5f}", f"{ms:.4f}", f"{floor:.4f}"] + [f"{others.get(p, math.nan):.4f}" for p in a.peers])
-            if best == best:
-                table[-1].append(f"{best / ms:.3f}")
-    ratios = [float(r[-1]) for r in table if len(r) == 6 + len(a.peers)]
-    if ratios:
-        say(f"geometric mean of best peer / ours over {len(ratios)} rows: {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f}")
-    if a.csv:
-        with open(a.csv, "w", newline="") as f:
-            w = csv.writer(f)
-            w.writerow(["row", "o_rms", "ht_rms", "tilekern_ms", "floor_ms"] + [p + "_ms" for p in a.peers] + ["best_peer_over_ours"])
-            w.writerows(table)
+            table.add([name, f"{errors[0]:.5f}", f"{errors[1]:.5f}", f"{ms:.4f}", f"{floor:.4f}"] + [f"{others.get(p, math.nan):.4f}" for p in a.peers], best / ms)
+    if table.ratios:
+        say(f"geometric mean of best peer / ours over {len(table.ratios)} rows: {math.exp(sum(map(math.log, table.ratios)) / len(table.ratios)):.3f}")
 
 
 if __name__ == "__main__":
