@@ -62,7 +62,7 @@ static Plan plan(const Params *p, const tilekern_kda_params *f, int sm_count)
 	l.saved = workspace_place(&l.bytes, f->saved ? 0 : (int64_t)kda_saved(f).bytes);
 	l.gradients = workspace_place(&l.bytes, slots * f->value_heads * kda_columns(f) * kda_keys(f) * 2);
 	l.dv = workspace_place(&l.bytes, p->dv ? 0 : tokens * f->value_heads * f->value_dim * 2);
-	l.sums = workspace_place(&l.bytes, p->da_log || p->ddt_bias ? slots * parts.all * 2 * WIDE * 4 : 0);
+	l.sums = workspace_place(&l.bytes, p->da_log || p->ddt_bias ? slots * parts.all * 2 * item_size(f) * 4 : 0);
 	l.dq = workspace_place(&l.bytes, p->dq && parts.keys ? keys * 2 : 0);
 	l.dk = workspace_place(&l.bytes, p->dk && parts.keys ? keys * 2 : 0);
 	l.dg = workspace_place(&l.bytes, p->dg && parts.gates ? keys * (int64_t)tilert_dtype_size(f->gate_dtype) : 0);
@@ -185,7 +185,7 @@ static void add_arguments(Args *a, const Params *p, const tilekern_kda_params *f
 {
 	const int64_t n = sequences_slots(SEQUENCES_OF(f)), hv = f->value_heads;
 	const Parts parts = parts_of(f);
-	const int64_t states[] = { n, hv, kda_columns(f), kda_keys(f) }, sums[] = { n, parts.all, 2, WIDE }, heads[] = { hv, f->key_dim };
+	const int64_t states[] = { n, hv, kda_columns(f), kda_keys(f) }, sums[] = { n, parts.all, 2, item_size(f) }, heads[] = { hv, f->key_dim };
 	const States ends = GRADIENTS_STATES_OF(p, f);
 	const tilert_ptr w = p->workspace;
 	Rows r[] = ROWS_OF(p, f);
