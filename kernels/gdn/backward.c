@@ -26,8 +26,11 @@ typedef struct Plan { size_t states, gradients, u, dv, sums, part, bytes; } Plan
 
 static bool wide(const tilekern_gdn_params *f) { return f->key_dim > TILE; }
 
-/* Channels of a state's gradient in memory. */
-static int64_t gradient_keys(const tilekern_gdn_params *f) { return wide(f) ? MAX_DIM : TILE; }
+/* Channels of a state's gradient in memory: of the kernels' tiles. */
+static int64_t gradient_keys(const tilekern_gdn_params *f) { return gdn_key_tile(f); }
+
+/* Its columns: kernels for up to 64 channels have blocks of 64, others of 128. */
+static int64_t gradient_values(const tilekern_gdn_params *f) { return gdn_key_tile(f) == TILE / 2 ? (f->value_dim + 63) / 64 * 64 : gdn_value_tile(f); }
 
 /* The forward left what the backward needs of it. */
 static bool saved(const tilekern_gdn_params *f) { return f->states && f->u && f->records; }
@@ -55,7 +58,7 @@ static Plan plan(const Params *p, const tilekern_gdn_params *f, int sm_count)
 	l.u = 0;
 	workspace_place(&l.bytes, saved(f) && scanned.part == 0 ? 0 : (int64_t)scanned.bytes);
 	l.states = workspace_place(&l.bytes, saved(f) ? 0 : chunks * f->key_dim * f->value_dim * 2);
-	l.gradients = workspace_place(&l.bytes, chunks * gradient_keys(f) * gdn_value_tile(f) * 2);
+	l.gradients = workspace_place(&l.bytes, chunks * gradient_keys(f) * gradient_values(f) * 2);
 	l.u = workspace_place(&l.bytes, saved(f) ? 0 : values * 2);
 	l.dv = workspace_place(&l.bytes, p->dv ? 0 : values * 2);
 	l.sums = workspace_place(&l.bytes, p->da_log || p->ddt_bias ? chunks * 2 * (int64_t)sizeof(float) : 0);
@@ -194,7 +197,7 @@ static void add_arguments(Args *a, const Params *p, const tilekern_gdn_params *f
 {
 	const int64_t n = sequences_slots(SEQUENCES_OF(f)), hv = f->value_heads, heads[] = { hv };
 	const bool key_first = saved(f) && !f->state_v_first;
-	const int64_t states[] = { n, hv, key_first ? f->key_dim : f->value_dim, key_first ? f->value_dim : f->key_dim }, gradients[] = { n, hv, gdn_value_tile(f), gradient_keys(f) };
+	const int64_t states[] = { n, hv, key_first ? f->key_dim : f->value_dim, key_first ? f->value_dim : f->key_dim }, gradients[] = { n, hv, gradient_values(f), gradient_keys(f) };
 	const int64_t sums[] = { hv, n, 2 }, part[] = { hv, n, SLOT_TOKENS };
 	const States ends = GRADIENTS_STATES_OF(p, f);
 	Rows r[] = ROWS_OF(p, f);
@@ -204,6 +207,8 @@ static void add_arguments(Args *a, const Params *p, const tilekern_gdn_params *f
 	add_gradients(a, r);
 	gradients_states_arguments(a, &ends);
 	args_tensor(a, key_first ? "hkv" : "hvk", saved(f) ? f->states : p->workspace + l->states, f->dtype, 4, states, NULL);
+	args_dim(a, "GV", gradients[2]);
+	args_dim(a, "GK", gradients[3]);
 	args_tensor(a, "dstates", p->workspace + l->gradients, f->dtype, 4, gradients, NULL);
 	args_tensor(a, "sums", p->da_log || p->ddt_bias ? p->workspace + l->sums : 0, TILERT_F32, 3, sums, NULL);
 	args_tensor(a, "partial", p->workspace + l->part, TILERT_F32, 3, part, NULL);
@@ -224,7 +229,7 @@ static tilert_status queue_again(Queue *q, const tilekern_gdn_params *f, const G
 	tilert_status s = TILERT_OK;
 	if (!saved(f) || l->part > 0)
 		s = queue_kernel(q, (int[AXES]){ chunk, type, (int)gdn_key_tile(f), any }, a);
-	return s == TILERT_OK && !saved(f) ? queue_kernel(q, wide(f) ? (int[AXES]){ scan_wide, type, MAX_DIM, v64 } : (int[AXES]){ backward_states, type, TILE, any }, a) : s;
+	return s == TILERT_OK && !saved(f) ? queue_kernel(q, wide(f) ? (int[AXES]){ scan_wide, type, MAX_DIM, v64 } : (int[AXES]){ backward_states, type, (int)gdn_key_tile(f), any }, a) : s;
 }
 
 static tilert_status queue_all(Queue *q, const Params *p, const tilekern_gdn_params *f)
@@ -232,7 +237,7 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_gdn_par
 	const Plan l = plan(p, f, q->op->sm_count);
 	tilekern_gdn_params c = again(p, f, &l);
 	const GdnPlan scanned = gdn_plan(&c, q->op->sm_count);
-	const int type = f->dtype == TILERT_F16 ? f16 : bf16, form = saved(f) && !f->state_v_first ? kio : vio;
+	const int type = f->dtype == TILERT_F16 ? f16 : bf16, form = gdn_key_tile(f) == TILE / 2 ? any : saved(f) && !f->state_v_first ? kio : vio;
 	if (saved(f) && scanned.part == 0) /* else they are made again, with `fade` */
 		c.records = f->records;
 	Args a = gdn_arguments(&c, &scanned, 0);
