@@ -334,6 +334,8 @@ static const KdaRow rows[] = {
 	{ .name = "joined_pool_strong", .lengths = joined_lengths, .gate = KDA_FIVE, .states = KDA_BOTH, .pool = true, .processors = 24 },
 	{ .name = "joined_zero_packed", .lengths = joined_lengths, .spare = 50, .gate = KDA_ZERO, .states = KDA_BOTH, .processors = 24 },
 	{ .name = "joined_between", .tokens = 2300, .gate = KDA_RARE, .states = KDA_BOTH, .gate16 = true, .processors = 20 },
+	{ .name = "joined_tried_pool", .lengths = joined_lengths, .states = KDA_BOTH, .pool = true, .processors = 24 }, /* a window of 4 chunks, tried, is enough */
+	{ .name = "joined_tried_in_vain", .tokens = 1500, .gate = KDA_TENTH, .states = KDA_BOTH, .processors = 14 },
 	{ .name = "exact", .tokens = 2300, .gate = KDA_ZERO, .states = KDA_BOTH, .split = TILEKERN_SPLIT_EXACT, .processors = 20 },
 	{ .name = "exact_mild_k40_v56", .tokens = 2300, .gate = KDA_MILD, .key_dim = 40, .value_dim = 56, .states = KDA_FINAL, .split = TILEKERN_SPLIT_EXACT, .processors = 10 },
 	{ .name = "exact_packed_fp16", .lengths = uneven_lengths, .gate = KDA_ZERO, .fp16 = true, .gate16 = true, .value_dim = 200, .states = KDA_BOTH, .split = TILEKERN_SPLIT_EXACT,

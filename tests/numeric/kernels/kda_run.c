@@ -153,6 +153,7 @@ static double log_decay(KdaGate kind, double reset, Random *random)
 	switch (kind) {
 	case KDA_BOUNDED: return -5 / (1 + exp(3 - normal));
 	case KDA_FIVE: return -5;
+	case KDA_TENTH: return -.1;
 	case KDA_FOUR: return -4 * unit;
 	case KDA_TWENTY: return -20 * unit;
 	case KDA_ANY: return -exp(3 * normal);

@@ -22,7 +22,8 @@ typedef enum KdaGate { /* log gates; raw ones are normal */
 	KDA_ANY,       /* -e^(3 normal): from e^-9 to e^9 */
 	KDA_THOUSAND,  /* -1000 everywhere */
 	KDA_GATES,     /* of random calls */
-	KDA_RARE = KDA_GATES /* mild, one token in 300 -1000 */
+	KDA_RARE = KDA_GATES, /* mild, one token in 300 -1000 */
+	KDA_TENTH /* -.1 everywhere: 128 tokens do not quite fade */
 } KdaGate;
 
 typedef enum KdaKey {
