@@ -164,7 +164,7 @@ Args kda_arguments(const tilekern_kda_params *p)
 }
 
 /* What a launch is for: walk.tile. */
-typedef enum Task { SCAN, WINDOWS, SHARES, PARTS, ALONE, REST, PUT } Task;
+typedef enum Task { SCAN, WINDOWS, SHARES, PARTS, ALONE, REST, PUT, LOOKS, PUTS, UNITS } Task;
 
 static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Args *call, Task task, const KdaPlan *l)
 {
@@ -173,6 +173,9 @@ static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Ar
 	args_integer(&a, "task", task);
 	args_integer(&a, "warm", l->warm);
 	args_integer(&a, "alone", l->way == KDA_ALONE);
+	args_integer(&a, "pieces", l->pieces);
+	args_integer(&a, "least", l->least);
+	args_integer(&a, "cut_from", l->cut_from);
 	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_keys(p), task == SCAN ? gate : cut_bf16 + gate - bf16 }, &a);
 }
 
@@ -181,8 +184,10 @@ void kda_share_arguments(Args *a, const KdaPlan *l, tilert_ptr back)
 	args_tensor(a, "back", l->way != KDA_WHOLE ? back : 0, TILERT_I32, 1, (const int64_t[]){ l->ctas }, NULL);
 	args_dim(a, "CTAS", l->ctas);
 	args_integer(a, "ctas", l->ctas);
-	args_tensor(a, "enter", l->way > KDA_WINDOWS ? back + l->enter : 0, TILERT_F32, 3, (const int64_t[]){ l->ctas, l->keys, l->keys }, NULL);
-	args_tensor(a, "across", l->way > KDA_WINDOWS ? back + l->across : 0, TILERT_BF16, 4, (const int64_t[]){ l->ctas, 2, l->keys, l->keys }, NULL);
+	args_tensor(a, "begins", l->way == KDA_UNITS ? back + l->begins : 0, TILERT_I32, 1, (const int64_t[]){ l->begins_count }, NULL);
+	args_dim(a, "BEGINS", l->begins_count);
+	args_tensor(a, "enter", l->way > KDA_WINDOWS && l->keys > 0 ? back + l->enter : 0, TILERT_F32, 3, (const int64_t[]){ l->ctas, l->keys, l->keys }, NULL);
+	args_tensor(a, "across", l->way > KDA_WINDOWS && l->way < KDA_UNITS ? back + l->across : 0, TILERT_BF16, 4, (const int64_t[]){ l->ctas, 2, l->keys, l->keys }, NULL);
 }
 
 tilert_status kda_queue_windows(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back)
@@ -201,12 +206,28 @@ static tilert_status queue_joined(Queue *q, const tilekern_kda_params *p, const 
 	return s == TILERT_OK ? queue_task(q, p, a, REST, l) : s;
 }
 
+/* Which units can begin; the call. */
+static tilert_status queue_units(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, const Args *a)
+{
+	tilert_status s = TILERT_OK;
+	if (l->looks > 0) {
+		KdaPlan looks = *l;
+		Args other = kda_arguments(p);
+		looks.ctas = l->looks;
+		looks.keys = 0; /* without `enter` */
+		kda_share_arguments(&other, &looks, p->workspace);
+		s = queue_task(q, p, &other, LOOKS, l);
+	}
+	return s == TILERT_OK ? queue_task(q, p, a, UNITS, l) : s;
+}
+
 /* Calls that end items in the first launch which others begin there. */
 static tilert_status queue_cut(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, const Args *a)
 {
 	const States st = states(p);
-	tilert_status s = l->way == KDA_ALONE ? queue_task(q, p, a, ALONE, l) : queue_joined(q, p, l, a);
-	return s == TILERT_OK && states_in_place(&st) ? queue_task(q, p, a, PUT, l) : s;
+	const bool units = l->way == KDA_UNITS;
+	tilert_status s = units ? queue_units(q, p, l, a) : l->way == KDA_ALONE ? queue_task(q, p, a, ALONE, l) : queue_joined(q, p, l, a);
+	return s == TILERT_OK && states_in_place(&st) ? queue_task(q, p, a, units ? PUTS : PUT, l) : s;
 }
 
 /* form: one of those with SAVE. */

@@ -70,22 +70,81 @@ static KdaWay forward_way(const Load *c, const KdaPlan *l, bool exactly)
 	return c->part + SHORT + TRY < c->whole / 8 * 7 ? KDA_ALONE : KDA_WHOLE;
 }
 
+/* ---- SPLIT_INVARIANT: what depends on heads and dims is decided here, what on lengths in units.tile. ---- */
+
+enum { SHORTEST = 4, COARSE = 16 /* units.tile's */, MOST_PIECES = 8, BATCHED = 48 /* units.tile's */,
+	LOOKED_AT = 32 /* units of a CTA that may have to scan their windows, for which units.tile has room */ };
+
+/* Time of a sequence that is alone on the device, of 1 where nothing has to take turns; each piece costs a 50th for its window. */
+static double turns(int64_t lanes, int most, int pieces) { return (double)ceil_div(lanes * pieces, most) / pieces * (1 + pieces / 50.0); }
+
+/* Into how many units it is cut.  Few lanes: as many as there are CTAs.  More: so that they come to whole turns (96 lanes on 132 CTAs: 4, which take 3), if that saves an eighth. */
+static int own_pieces(int64_t lanes, int most)
+{
+	int best = 1;
+	if (2 * lanes <= most)
+		return (int)(most / lanes);
+	for (int n = 2; n <= MOST_PIECES; n++)
+		best = turns(lanes, most, n) < (best == 1 ? turns(lanes, most, 1) / 8 * 7 : turns(lanes, most, best)) ? n : best;
+	return best;
+}
+
+/* Chunks of the shortest unit that any sequence may have. */
+static int64_t shortest_unit(const KdaPlan *l)
+{
+	const int64_t each = ceil_div(BATCHED, l->pieces) < COARSE ? ceil_div(BATCHED, l->pieces) : COARSE;
+	return each > l->least ? each : l->least;
+}
+
+static KdaPlan units(const tilekern_kda_params *p, const Load *c)
+{
+	const int64_t n = sequences_count(SEQUENCES_OF(p)), lanes = n > 0 ? c->items / n : 0, longest = ceil_div(p->tokens, CHUNK);
+	const int64_t all = (p->cu_seqlens ? p->tokens / CHUNK + n : n * longest) * lanes;
+	KdaPlan l = whole_items(c);
+	l.begins_count = all / SHORTEST + 1;
+	l.pieces = lanes > 0 ? own_pieces(lanes, c->most) : 1;
+	if (l.pieces == 1 || whole_only(p) || p->saved)
+		return l;
+	const bool few = 2 * lanes <= c->most;
+	l.ctas = c->most;
+	l.way = KDA_UNITS;
+	l.keys = kda_keys(p) == NARROW ? NARROW : FULL;
+	l.least = few && l.keys == FULL ? SHORTEST : few ? 2 * COARSE : COARSE;
+	l.cut_from = !few ? l.pieces * COARSE : COARSE * lanes <= l.ctas ? 2 * COARSE : BATCHED; /* short ones of more lanes come in numbers that fill the device */
+	if (longest >= l.cut_from)
+		l.looks = ceil_div(all, LOOKED_AT * shortest_unit(&l)) > l.ctas ? (int)ceil_div(all, LOOKED_AT * shortest_unit(&l)) : l.ctas;
+	return l;
+}
+
+/* The same for all ways but `begins`, which grow with the call. */
+static void lay_out(KdaPlan *l, int sm_count, int keys)
+{
+	const int64_t shares = keys == NARROW ? 2 * sm_count : sm_count;
+	l->bytes = 0;
+	workspace_place(&l->bytes, (int64_t)sm_count * 2 * (int64_t)sizeof(int32_t));
+	l->enter = workspace_place(&l->bytes, shares * keys * keys * 4);
+	l->across = workspace_place(&l->bytes, l->begins_count > 0 ? 0 : shares * keys * keys * 4);
+	l->begins = workspace_place(&l->bytes, l->begins_count * (int64_t)sizeof(int32_t));
+}
+
 KdaPlan kda_plan_joined(const tilekern_kda_params *p, int sm_count)
 {
 	const Load c = load(p, sm_count);
 	const bool exactly = p->split == TILEKERN_SPLIT_EXACT;
 	KdaPlan l = kda_plan(p, sm_count);
+	if (p->split == TILEKERN_SPLIT_INVARIANT) {
+		l = units(p, &c);
+		lay_out(&l, sm_count, kda_keys(p) == NARROW ? NARROW : FULL);
+		return l;
+	}
 	if (p->saved || (p->split != TILEKERN_SPLIT_AUTO && !exactly))
 		return l;
-	const int keys = kda_keys(p) == NARROW ? NARROW : FULL, shares = keys == NARROW ? 2 * sm_count : sm_count;
+	const int keys = kda_keys(p) == NARROW ? NARROW : FULL;
 	const KdaWay way = c.items > 0 && !whole_only(p) ? forward_way(&c, &l, exactly) : l.way;
 	if (way > KDA_WINDOWS)
 		l = (KdaPlan){ .ctas = c.most, .way = way, .warm = SHORT, .keys = keys };
 	else if (way == KDA_WHOLE)
 		l = whole_items(&c);
-	l.bytes = 0;
-	workspace_place(&l.bytes, (int64_t)sm_count * 2 * (int64_t)sizeof(int32_t));
-	l.enter = workspace_place(&l.bytes, (int64_t)shares * keys * keys * 4);
-	l.across = workspace_place(&l.bytes, (int64_t)shares * keys * keys * 4);
+	lay_out(&l, sm_count, keys);
 	return l;
 }

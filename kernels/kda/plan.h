@@ -10,7 +10,8 @@ typedef enum KdaWay {
 	KDA_WINDOWS, /* shares begin where windows do, which are tried in a launch before the call */
 	KDA_ALONE,   /* shares begin where the slowest channels say so, which each CTA finds out */
 	KDA_NEEDED,  /* the same; states that enter the other shares are made before those (join.tile) */
-	KDA_EXACTLY  /* all of them are */
+	KDA_EXACTLY, /* all of them are */
+	KDA_UNITS    /* a sequence's own units, where the slowest channels or windows say so (units.tile) */
 } KdaWay;
 
 typedef struct KdaPlan {
@@ -19,6 +20,10 @@ typedef struct KdaPlan {
 	int warm;              /* the most chunks of 32 tokens of a window */
 	int64_t keys;          /* K and columns of V of a state that is made */
 	size_t enter, across;  /* where they are in the workspace, behind `back` (join.tile) */
+	int pieces, least, cut_from; /* of KDA_UNITS: how many units a sequence has at most, their chunks at least, those of a sequence that is cut */
+	int looks;             /* CTAs that find out which can begin; 0: there is none to cut */
+	int64_t begins_count;
+	size_t begins;         /* where they are in the workspace */
 	size_t bytes;          /* of workspace */
 } KdaPlan;
 

@@ -36,7 +36,12 @@ typedef struct tilekern_kda tilekern_kda;
  * should not be much below 1e-4 (kernels/kda/README.md, Domain).  Without L2NORM keys should have norms of at most 1.
  *
  * SPLIT_AUTO and SPLIT_EXACT cut sequences, but not where there are checkpoints, where key_dim is above 128, or where it is above 64,
- * dtype is TILERT_F16 and gates are f32; where final states are in the place of initial ones not in windows of more than 4 chunks (kernels/kda/DESIGN.md); SPLIT_EXACT not with `saved` either.  Else they, and SPLIT_INVARIANT, are SPLIT_OFF.  The backward takes SPLIT_EXACT as SPLIT_OFF.
+ * dtype is TILERT_F16 and gates are f32; where final states are in the place of initial ones not in windows of more than 4 chunks (kernels/kda/DESIGN.md); SPLIT_EXACT not with `saved` either.  Else they are SPLIT_OFF.  The backward takes SPLIT_EXACT as SPLIT_OFF.
+ *
+ * SPLIT_INVARIANT cuts a sequence of 1,024 tokens or more (kernels/kda/DESIGN.md, Units) where neither those exceptions nor `saved` forbid it and value_heads leave the GPU idle; the backward
+ * takes it as SPLIT_OFF.  What is older than 2^-24 is dropped, as with SPLIT_AUTO, and nothing where no window is long enough: then the sequence is not cut.  A sequence that is
+ * cut has other bits than its pieces have; whatever is not cut, SPLIT_OFF included, has the same bits in pieces cut at multiples of 64 tokens with f32 states, but where keys are
+ * nearly the same: the first 64 tokens of a piece do not know of those before (DESIGN.md, Any gate).
  */
 typedef struct tilekern_kda_params {
 	size_t size;                         /**< of this struct; set by tilekern_kda_params_init */

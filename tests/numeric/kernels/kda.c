@@ -109,6 +109,7 @@ static void run_alone(const void *row)
 	float *o = kda_run_output(r), *final = kda_run_final(r);
 	const tilekern_kda_params whole = r->p;
 	for (int64_t n = 0; n < r->sequences; n++) {
+		r->p.batch = 1;
 		int64_t first = r->offsets[n], tokens = r->offsets[n + 1] - first;
 		r->p.cu_seqlens = 0;
 		r->p.tokens = tokens;
@@ -155,6 +156,82 @@ static void run_continued(const void *row)
 	kda_run_forward(r);
 	kda_run_check(r);
 	buffer_free(middle);
+	kda_run_free(r);
+}
+
+/* The tokens from `first` on, from the state `from` to the state `to`. */
+static void run_piece(KdaRun *r, int64_t first, int64_t tokens, tilert_ptr from, tilert_ptr to)
+{
+	const tilekern_kda_params whole = r->p;
+	const int64_t keys = r->row.qk_heads * r->row.key_dim * 2, values = r->row.value_heads * r->row.value_dim * 2;
+	r->p.tokens = tokens;
+	r->p.q += (tilert_ptr)(first * keys);
+	r->p.k += (tilert_ptr)(first * keys);
+	r->p.v += (tilert_ptr)(first * values);
+	r->p.o += (tilert_ptr)(first * values);
+	r->p.g += (tilert_ptr)(first * r->row.value_heads * r->row.key_dim * (r->row.gate16 ? 2 : 4));
+	r->p.beta += (tilert_ptr)(first * r->row.value_heads * 4);
+	r->p.initial_state = from;
+	r->p.final_state = to;
+	kda_run_forward(r);
+	r->p = whole;
+}
+
+/* Pieces of multiples of 64 tokens give the bits of the whole. */
+static void run_pieces(const void *row)
+{
+	static const int64_t cuts[] = { 128, 192, 704 };
+	KdaRun *r = kda_run_make(row);
+	const int64_t width = r->row.value_heads * r->row.value_dim, state = kda_run_state(r);
+	Buffer a = buffer_poisoned(r->ht.bytes), b = buffer_poisoned(r->ht.bytes);
+	kda_run_forward(r);
+	float *o = kda_run_output(r), *final = kda_run_final(r);
+	kda_run_poison(r);
+	run_piece(r, 0, cuts[0], r->p.initial_state, a.p);
+	run_piece(r, cuts[0], cuts[1] - cuts[0], a.p, b.p);
+	run_piece(r, cuts[1], cuts[2] - cuts[1], b.p, a.p);
+	run_piece(r, cuts[2], r->row.tokens - cuts[2], a.p, r->p.final_state);
+	float *o2 = kda_run_output(r), *final2 = kda_run_final(r);
+	expect_same("o", o, o2, r->row.tokens * width);
+	expect_same("final state", final, final2, state);
+	free(o);
+	free(o2);
+	free(final);
+	free(final2);
+	buffer_free(a);
+	buffer_free(b);
+	kda_run_free(r);
+}
+
+/* More tokens, sequences or heads never need less, in any mode. */
+static void run_workspace(const void *row)
+{
+	static const int64_t extents[] = { 1, 2, 3, 8, 33, 66, 96, 130, 300 };
+	enum { EXTENTS = sizeof extents / sizeof extents[0], KINDS = 6 };
+	KdaRun *r = kda_run_make(row);
+	for (int i = 0; i < 4 * KINDS * EXTENTS * EXTENTS; i++) {
+		const int kind = i / 4 % KINDS, a = i / (4 * KINDS) % EXTENTS, b = i / (4 * KINDS * EXTENTS);
+		size_t before = 0;
+		for (int c = 0; c < EXTENTS; c++) {
+			tilekern_kda_params p;
+			size_t bytes = 0;
+			tilekern_kda_params_init(&p);
+			p.split = (tilekern_split)(i % 4);
+			p.key_dim = p.value_dim = kind % 2 ? 64 : 128;
+			const int64_t e[] = { extents[c], extents[a], extents[b] }; /* what grows: tokens, sequences, heads */
+			p.tokens = 40 * e[kind / 2];
+			p.qk_heads = p.value_heads = e[(kind / 2 + 1) % 3];
+			p.batch = e[(kind / 2 + 2) % 3];
+			if (i % 5 == 0) {
+				p.sequences = p.batch;
+				p.batch = 1;
+				p.cu_seqlens = r->ht.p;
+			}
+			KDA_OK(tilekern_kda_workspace_bytes(r->kda, &p, &bytes));
+			assert_true(bytes >= before);
+			before = bytes;
+		}
+	}
 	kda_run_free(r);
 }
 
@@ -307,6 +384,8 @@ static const int none[] = { 0, -1 }, empty_ones[] = { 0, 0, 0, -1 }, all_lengths
 static int tiny[401]; /* 0 .. 3 tokens each */
 
 #define SHARES .processors = 6
+#define INVARIANT .split = TILEKERN_SPLIT_INVARIANT
+static const int own_lengths[] = { 40, 1800, 0, 1100, 1, 1560, 2400, 33, -1 }, own_strong[] = { 1700, 700, 1600, 0, 31, -1 };
 static const int joined_lengths[] = { 1500, 741, -1 }, uneven_lengths[] = { 40, 1500, 0, 700, 1, -1 };
 static const int shared_lengths[] = { 0, 1000, 1, 31, 0, 420, 33, -1 };
 
@@ -340,6 +419,12 @@ static const KdaRow rows[] = {
 	{ .name = "exact_mild_k40_v56", .tokens = 2300, .gate = KDA_MILD, .key_dim = 40, .value_dim = 56, .states = KDA_FINAL, .split = TILEKERN_SPLIT_EXACT, .processors = 10 },
 	{ .name = "exact_packed_fp16", .lengths = uneven_lengths, .gate = KDA_ZERO, .fp16 = true, .gate16 = true, .value_dim = 200, .states = KDA_BOTH, .split = TILEKERN_SPLIT_EXACT,
 		.processors = 30 },
+	/* Units of a sequence's own (units.tile): of 48 chunks and more, these have few processors. */
+	{ .name = "invariant", .tokens = 1700, .states = KDA_BOTH, INVARIANT, SHARES },
+	{ .name = "invariant_resets", .batch = 2, .tokens = 1700, .gate = KDA_RESETS, .gate16 = true, .states = KDA_BOTH, INVARIANT, SHARES },
+	{ .name = "invariant_long", .tokens = 7000, .gate = KDA_MILD, .key_dim = 40, .value_dim = 40, .states = KDA_BOTH, INVARIANT, .processors = 5 }, /* windows of 32 chunks */
+	{ .name = "invariant_pool", .lengths = own_lengths, .gate = KDA_RARE, .gate16 = true, .states = KDA_BOTH, .pool = true, INVARIANT, .processors = 12 },
+	{ .name = "invariant_pool_strong_wide", .lengths = own_strong, .spare = 50, .gate = KDA_FIVE, .value_dim = 136, .states = KDA_BOTH, .pool = true, INVARIANT, .processors = 7 },
 	{ .name = "gates_bounded", .tokens = 150, .qk_heads = 2, .states = KDA_BOTH },
 	{ .name = "gates_mild", .tokens = 150, .gate = KDA_MILD, .states = KDA_BOTH, .gate16 = true },
 	{ .name = "gates_zero", .tokens = 150, .gate = KDA_ZERO, .states = KDA_BOTH },
@@ -462,6 +547,15 @@ static KdaRow random_row(Random *r, int *lengths)
 		row.tokens = 0;
 		row.batch = 1;
 	}
+	row.split = (tilekern_split)pick(r, 4);
+	row.processors = toss(r) ? 2 + pick(r, 12) : 0;
+	if (pick(r, 8) == 0) { /* long enough to be cut */
+		row.qk_heads = row.value_heads = row.batch = 1;
+		if (row.lengths)
+			lengths[0] = 1024 + (int)pick(r, 500);
+		else
+			row.tokens = 1024 + pick(r, 500);
+	}
 	/* Not about accuracy: few channels and positive keys cost some, and with a token or two q.k may be next to nothing everywhere. */
 	row.overall = row.lengths || row.batch * row.tokens < 16 ? 0.1 : 0.03;
 	row.chunk = 1;
@@ -480,9 +574,9 @@ static void run_random(const void *unused)
 	for (int i = 0; i < calls; i++) {
 		KdaRow row = random_row(&r, lengths);
 		if (named)
-			print_message("%d: b%lld t%lld h%lld/%lld k%lld v%lld%s gate %d keys %d options %x states %d%s%s\n", i, (long long)row.batch,
+			print_message("%d: b%lld t%lld h%lld/%lld k%lld v%lld%s gate %d keys %d options %x states %d split %d of %u%s%s\n", i, (long long)row.batch,
 				(long long)row.tokens, (long long)row.qk_heads, (long long)row.value_heads, (long long)row.key_dim, (long long)row.value_dim,
-				row.fp16 ? " fp16" : "", (int)row.gate, (int)row.keys, row.options, (int)row.states, row.strided ? " strided" : "",
+				row.fp16 ? " fp16" : "", (int)row.gate, (int)row.keys, row.options, (int)row.states, (int)row.split, row.processors, row.strided ? " strided" : "",
 				row.lengths ? " packed" : "");
 		run_forward(&row);
 	}
@@ -500,6 +594,12 @@ size_t kda_cases(NumericCase *out)
 		{ "causal_collinear", run_causal, { .split = TILEKERN_SPLIT_OFF, .tokens = 100, .gate = KDA_MILD, .keys = KDA_COLLINEAR, .seed = 6 } },
 		{ "sequences_alone", run_alone, { .split = TILEKERN_SPLIT_OFF, .lengths = all_lengths, .spare = 30, .value_heads = 2, .states = KDA_BOTH, .seed = 7 } },
 		{ "sequences_alone_any_gate", run_alone, { .split = TILEKERN_SPLIT_OFF, .lengths = pair, .gate = KDA_ANY, .states = KDA_BOTH, .seed = 8 } },
+		{ "invariant_alone", run_alone, { INVARIANT, .lengths = own_lengths, .spare = 30, .gate = KDA_RARE, .states = KDA_BOTH, .processors = 12, .seed = 11 } },
+		{ "invariant_alone_strong", run_alone, { INVARIANT, .lengths = own_strong, .gate = KDA_FIVE, .value_heads = 2, .states = KDA_BOTH, .processors = 9, .seed = 12 } },
+		{ "invariant_alone_rows", run_alone, { INVARIANT, .batch = 3, .tokens = 1700, .key_dim = 64, .value_dim = 64, .gate = KDA_RARE, .states = KDA_BOTH, .processors = 6, .seed = 13 } },
+		{ "invariant_alone_long", run_alone, { INVARIANT, .batch = 2, .tokens = 6200, .key_dim = 40, .value_dim = 40, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 5, .seed = 14 } },
+		{ "invariant_pieces", run_pieces, { INVARIANT, .tokens = 1000, .value_heads = 2, .states = KDA_BOTH, .processors = 6, .seed = 15 } },
+		{ "workspace_grows", run_workspace, { INVARIANT, .tokens = 3, .states = KDA_FINAL } },
 		{ "continues_from_a_state", run_continued, { .split = TILEKERN_SPLIT_OFF, .tokens = 150, .value_heads = 2, .states = KDA_FINAL, .seed = 9 } },
 		{ "checkpoints", run_checkpoints, { .split = TILEKERN_SPLIT_OFF, .lengths = checked_lengths, .value_heads = 2, .states = KDA_BOTH, .seed = 10 } },
 		{ "nothing_to_do", run_nothing, { .batch = 2, .tokens = 3, .states = KDA_BOTH } },
