@@ -109,7 +109,8 @@ def medians(calls, rep):
 
 
 def optional(name, peers):
-    if name.split(".")[0] not in peers:
+    package = name.split(".")[0]
+    if not any(p == package or p.startswith(package + "_") for p in peers):
         return None
     try:
         return importlib.import_module(name)
