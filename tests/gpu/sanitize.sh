@@ -27,9 +27,11 @@ kda_forward  bin/test_numeric kda_gates_bounded
 kda_exact    bin/test_numeric kda_gates_of_any_size
 kda_shares   bin/test_numeric kda_shares_packed
 kda_64       bin/test_numeric kda_k64*
+kda_units    bin/test_numeric kda_invariant
 kda_backward bin/test_numeric backward_kda_states
 kda_b64      bin/test_numeric backward_kda_K64_V64_cut
 gdn_backward bin/test_numeric backward_gdn_states
+gdn_b64      bin/test_numeric backward_gdn_K64_V128_saved_v_first_same_bits
 gdn_b256     bin/test_numeric backward_gdn_K136_V72_grouped_raw
 gdn_forward  bin/test_numeric gdn_single
 gdn_few      bin/test_numeric gdn_single_of_two_rows
