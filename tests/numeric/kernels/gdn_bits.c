@@ -101,9 +101,9 @@ static void run_continued(const void *row)
 	r->offsets[0] = 0;
 	rest.tokens = all_tokens - half;
 	rest.initial_state = whole.final_state;
-	Buffer first = r->ht;
-	r->ht = buffer_poisoned(first.bytes);
-	rest.final_state += r->ht.p - first.p;
+	Buffer first = r->pool.ht;
+	r->pool.ht = buffer_poisoned(first.bytes);
+	rest.final_state += r->pool.ht.p - first.p;
 	if (r->row.lengths)
 		fail_msg("not for packed sequences");
 	const TokenTensor *tensors[] = { &r->q, &r->k, &r->v, &r->o, &r->g, &r->beta };
@@ -220,7 +220,7 @@ static void run_replayed(const void *row)
 		OK(tilert_upload(numeric_device(), r->cu.p, cu, r->cu.bytes));
 		if (round % 2) { /* the workspace as the call before left it */
 			buffer_poison(r->o.buffer);
-			buffer_poison(r->ht);
+			buffer_poison(r->pool.ht);
 		} else {
 			gdn_run_poison(r);
 		}

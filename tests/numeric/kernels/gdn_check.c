@@ -36,7 +36,7 @@ static void check_empty_sequences(const GdnRun *r, const float *final)
 {
 	int64_t n = gdn_run_state(r);
 	for (int64_t s = 0; s < r->sequences; s++) {
-		for (int64_t i = s * n; i < (s + 1) * n && r->offsets[s] == r->offsets[s + 1] && r->to[s] >= 0; i++) {
+		for (int64_t i = s * n; i < (s + 1) * n && r->offsets[s] == r->offsets[s + 1] && r->pool.to[s] >= 0; i++) {
 			float expected = r->in.initial ? r->in.initial[i] : 0;
 			if (!(final[i] == expected))
 				fail_msg("sequence %lld has no tokens: element %lld of its final state is %g, not %g", (long long)s, (long long)(i - s * n),
@@ -101,16 +101,16 @@ static void check_saved(GdnRun *r, double overall, double chunk)
 
 static void check_checkpoints(GdnRun *r, const double *ref_final, double overall, double chunk)
 {
-	int64_t state = gdn_run_state(r), rows = gdn_run_checkpoint_rows(r), tokens, row;
+	int64_t state = gdn_run_state(r), rows = pool_checkpoint_rows(&r->pool), tokens, row;
 	double *expected = memory((size_t)(rows * state + 1) * 8), *entering = memory((size_t)(tilekern_gdn_slots(&r->p) * state + 1) * 8);
 	double *o = memory((size_t)(gdn_run_outputs(r) + 1) * 8), *final = memory((size_t)(r->sequences * state + 1) * 8);
-	float *got = gdn_run_checkpoints(r);
+	float *got = pool_checkpoints(&r->pool);
 	GdnReference ref = gdn_run_reference(r);
 	ref.states = entering;
 	gdn_reference(&ref, o, final);
 	memset(expected, 0, (size_t)(rows * state) * 8);
 	for (int64_t n = 0; n < r->sequences; n++) {
-		for (int64_t i = 0; gdn_run_checkpoint(r, n, i, &tokens, &row); i++) {
+		for (int64_t i = 0; pool_checkpoint(&r->pool, n, i, &tokens, &row); i++) {
 			bool end = tokens == r->offsets[n + 1] - r->offsets[n];
 			memcpy(expected + row * state, end ? ref_final + n * state : entering + gdn_run_slot(r, n, tokens / GDN_CHUNK) * state, (size_t)state * 8);
 		}
@@ -141,7 +141,7 @@ void gdn_check(GdnRun *r)
 		check_checkpoints(r, ref_final, overall, chunk);
 	if (final) {
 		for (int64_t n = 0; n < r->sequences; n++) {
-			if (r->to[n] < 0)
+			if (r->pool.to[n] < 0)
 				memset(ref_final + n * gdn_run_state(r), 0, (size_t)gdn_run_state(r) * sizeof *ref_final);
 		}
 		if (r->row.state_bf16 && overall < 0.005)

@@ -15,11 +15,7 @@ static tilert_dtype random_type(Random *r)
 /* Where states lie, what is wanted of them, and types of what is small. */
 static void random_states(Random *r, GdnRow *row)
 {
-	GdnPool *p = &row->pool;
-	*p = (GdnPool){ .slots = toss(r), .in_place = toss(r), .has = toss(r), .i64 = toss(r), .checkpoints = (GdnCheckpoints)pick(r, 4),
-		.checkpoint_slots = toss(r), .checkpoint_16 = toss(r) };
-	p->outputs = p->slots && toss(r);
-	p->nulls = p->slots && toss(r);
+	row->pool = pool_random(r);
 	row->state_f16 = !row->state_bf16 && toss(r);
 	if (toss(r)) {
 		row->gate_type = random_type(r);

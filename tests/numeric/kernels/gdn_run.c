@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/numeric/kernels/gdn_pool.h"
-
 /* ---- tensors ---- */
 
 /* copied: by TMA. */
@@ -40,6 +38,7 @@ static Buffer of_heads(const GdnRun *r, float *x, tilert_dtype given)
 	return b;
 }
 
+int64_t gdn_run_state(const GdnRun *r) { return r->row.in.value_heads * r->row.in.key_dim * r->row.in.value_dim; }
 int64_t gdn_run_outputs(const GdnRun *r) { return r->row.in.batch * r->row.in.tokens * r->row.in.value_heads * r->row.in.value_dim; }
 
 /* ---- calls ---- */
@@ -59,7 +58,7 @@ float *gdn_run_states(GdnRun *r)
 		for (int64_t c = 0; c * GDN_CHUNK < r->offsets[s + 1] - r->offsets[s]; c++) {
 			int64_t first = gdn_run_slot(r, s, c) * n;
 			for (int64_t i = first; i < first + n; i++)
-				out[i] = (float)element_load(r->q.dtype, laid, first + gdn_pool_inner(&r->row, i - first));
+				out[i] = (float)element_load(r->q.dtype, laid, first + states_place(r->row.state_v_first, r->row.in.key_dim, r->row.in.value_dim, i - first));
 			memset(laid + first, 0xff, (size_t)n * sizeof *laid);
 		}
 	}
@@ -117,6 +116,16 @@ static void make_offsets(GdnRun *r)
 	free(small);
 }
 
+static void make_pool(GdnRun *r)
+{
+	const GdnRow *row = &r->row;
+	r->pool = (Pool){ .spec = row->pool, .field = POOL_FIELDS(&r->p), .sequences = r->sequences, .heads = row->in.value_heads, .key_dim = row->in.key_dim,
+		.value_dim = row->in.value_dim, .offsets = r->offsets, .type = row->state_bf16 ? TILERT_BF16 : row->state_f16 ? TILERT_F16 : TILERT_F32,
+		.v_first = row->state_v_first, .strided = row->strided, .offsets_i64 = row->lengths_i64, .initial = row->in.with_initial,
+		.final = row->states == GDN_FINAL || row->states == GDN_BOTH, .start = r->in.initial };
+	pool_make(&r->pool, row->in.seed + 1);
+}
+
 static void make_buffers(GdnRun *r)
 {
 	const GdnInputSpec *s = &r->row.in;
@@ -134,7 +143,7 @@ static void make_buffers(GdnRun *r)
 	r->o.buffer = buffer_poisoned(tokens_bytes(&r->o));
 	r->a_log = of_heads(r, r->in.a_log, r->row.a_log_type);
 	r->dt_bias = of_heads(r, r->in.dt_bias, r->row.dt_bias_type);
-	gdn_pool_make(r);
+	make_pool(r);
 }
 
 static void make_saved(GdnRun *r)
@@ -227,7 +236,7 @@ void gdn_run_free(GdnRun *r)
 	const Buffer all[] = { r->q.buffer, r->k.buffer, r->v.buffer, r->g.buffer, r->beta.buffer, r->o.buffer, r->a_log, r->dt_bias, r->cu,
 		r->states, r->records, r->u.buffer, r->workspace };
 	tilekern_gdn_close(r->gdn);
-	gdn_pool_free(r);
+	pool_free(&r->pool);
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		buffer_free(all[i]);
 	if (numeric_on_cpu())
@@ -246,7 +255,7 @@ void gdn_run_poison(GdnRun *r)
 		if (more[i].p)
 			buffer_poison(more[i]);
 	}
-	gdn_pool_poison(r);
+	pool_poison(&r->pool);
 }
 
 void gdn_run_forward(GdnRun *r)
@@ -260,6 +269,8 @@ float *gdn_run_output(GdnRun *r)
 {
 	return tokens_take(&r->o, "o", r->offsets[r->sequences]);
 }
+
+float *gdn_run_final(GdnRun *r) { return pool_final(&r->pool); }
 
 float *gdn_run_u(GdnRun *r)
 {

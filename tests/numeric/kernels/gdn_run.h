@@ -5,26 +5,11 @@
 #include <tilekern/gdn.h>
 
 #include "tests/check/gdn_input.h"
-#include "tests/numeric/kernels/tensors.h"
+#include "tests/numeric/kernels/pool.h"
 
 #define GDN_OK(call) numeric_ok((call), tilekern_last_error(), #call, __FILE__, __LINE__)
 
 typedef enum GdnStates { GDN_NO_STATES, GDN_FINAL, GDN_INITIAL, GDN_BOTH } GdnStates;
-
-typedef enum GdnCheckpoints { GDN_NO_CHECKPOINTS, GDN_AT_OFFSETS, GDN_EVERY_64, GDN_EVERY_192 } GdnCheckpoints;
-
-/* How states lie: without `slots` sequence n has slot n of dense ones. */
-typedef struct GdnPool {
-	bool slots;               /* indices in another order, gaps between slots and slots that nobody has */
-	bool outputs;             /* final states go to slots of their own */
-	bool in_place;            /* the same memory for both */
-	bool nulls;               /* some sequences have none: null slot 0, which vLLM has, negative indices, or beyond the pool */
-	bool has;                 /* some sequences start from zeros, whatever is in their slots */
-	bool i64;                 /* indices */
-	GdnCheckpoints checkpoints;
-	bool checkpoint_slots;    /* rows have slots */
-	bool checkpoint_16;       /* of the states' type, not f32 */
-} GdnPool;
 
 typedef struct GdnRow {
 	const char *name;
@@ -34,7 +19,7 @@ typedef struct GdnRow {
 	bool lengths_i64;
 	GdnStates states;
 	bool state_bf16, state_f16, state_v_first, strided;
-	GdnPool pool;
+	PoolSpec pool;
 	tilert_dtype gate_type, beta_type, a_log_type, dt_bias_type; /* 0: f32, or as gate16 and beta16 say */
 	unsigned options;
 	bool without_dt_bias;
@@ -53,11 +38,8 @@ typedef struct GdnRun {
 	tilekern_gdn_params p;
 	int64_t sequences, *offsets; /* offsets: [sequences + 1] tokens of all rows */
 	TokenTensor q, k, v, g, beta, o, u;
-	Buffer a_log, dt_bias, cu, h0, ht, states, records, workspace;
-	int64_t slots, stride;    /* of h0 and ht, in elements */
-	int64_t *from, *to;       /* slots of the sequences; -1: none */
-	int64_t *reached;         /* the first row of checkpoints of each sequence, and how many there are */
-	Buffer index, outdex, has, stops, starts, rows, checkpoints;
+	Pool pool;
+	Buffer a_log, dt_bias, cu, states, records, workspace;
 } GdnRun;
 
 GdnRun *gdn_run_make(const GdnRow *row);
@@ -69,14 +51,7 @@ void gdn_run_poison(GdnRun *r);
 void gdn_run_forward(GdnRun *r);
 /* As floats, [batch][tokens][value_heads][value_dim], zero for tokens of no sequence; fails when one of them, or a gap, was written. */
 float *gdn_run_output(GdnRun *r);
-/* As floats, [sequences][value_heads][key_dim][value_dim], zero where a sequence has no slot; NULL without a final state.  Fails when anything else
- * of the pool was written. */
-float *gdn_run_final(GdnRun *r);
-/* As floats, [rows][value_heads][key_dim][value_dim], zero where nothing is to be stored; fails when something was. */
-float *gdn_run_checkpoints(GdnRun *r);
-/* Where the checkpoints of a sequence are: after chunk (i + 1) x every, or at one offset; the rows; false: there is no i-th. */
-bool gdn_run_checkpoint(const GdnRun *r, int64_t sequence, int64_t i, int64_t *tokens, int64_t *row);
-int64_t gdn_run_checkpoint_rows(const GdnRun *r);
+float *gdn_run_final(GdnRun *r);          /* pool_final */
 /* As floats: u as o, and [slots][value_heads][key_dim][value_dim], zero for slots without tokens; fails when one of those was written. */
 float *gdn_run_u(GdnRun *r);
 float *gdn_run_states(GdnRun *r);

@@ -67,10 +67,10 @@ static void run_ends(const void *row)
 	GdnRun *r = gdn_run_make(row);
 	int64_t state = gdn_run_state(r), tokens, at;
 	gdn_run_forward(r);
-	float *all = gdn_run_checkpoints(r);
+	float *all = pool_checkpoints(&r->pool);
 	free(gdn_run_final(r));
 	for (int64_t n = 0; n < r->sequences; n++) {
-		for (int64_t i = 0; gdn_run_checkpoint(r, n, i, &tokens, &at); i++) {
+		for (int64_t i = 0; pool_checkpoint(&r->pool, n, i, &tokens, &at); i++) {
 			tilekern_gdn_params p = piece_of(r, r->offsets[n], r->offsets[n] + tokens);
 			p.checkpoint_state = p.checkpoint_offsets = p.checkpoint_starts = 0;
 			p.checkpoint_every = 0;
@@ -118,7 +118,7 @@ static void run_in_place(const void *row)
 {
 	const GdnRow *pooled = row;
 	GdnRow dense = *pooled;
-	dense.pool = (GdnPool){ .checkpoints = GDN_NO_CHECKPOINTS };
+	dense.pool = (PoolSpec){ .checkpoints = POOL_NO_CHECKPOINTS };
 	GdnRun *a = gdn_run_make(pooled), *b = gdn_run_make(&dense);
 	gdn_run_forward(a);
 	gdn_run_forward(b);
@@ -275,11 +275,11 @@ size_t gdn_states_cases(NumericCase *out)
 			.state_v_first = true, .options = TILEKERN_L2NORM | TILEKERN_RAW_GATE | TILEKERN_SIGMOID_BETA, INVARIANT } },
 		{ "pieces_k200", run_pieces, { .in = { .tokens = 300, .key_dim = 200, .value_dim = 136, .seed = 4 }, .states = GDN_BOTH } },
 		{ "ends", run_ends, { .in = { .value_heads = 2, .seed = 5 }, .lengths = lengths, .states = GDN_BOTH, .split = TILEKERN_SPLIT_OFF,
-			.pool = { .checkpoints = GDN_EVERY_64 } } },
+			.pool = { .checkpoints = POOL_EVERY_64 } } },
 		{ "ends_at_offsets_invariant", run_ends, { .in = { .key_dim = 64, .value_dim = 200, .seed = 6 }, .lengths = some_long, .states = GDN_FINAL, INVARIANT,
-			.pool = { .checkpoints = GDN_AT_OFFSETS } } },
+			.pool = { .checkpoints = POOL_AT_OFFSETS } } },
 		{ "ends_k256", run_ends, { .in = { .key_dim = 256, .value_dim = 64, .seed = 7 }, .lengths = lengths, .states = GDN_BOTH,
-			.pool = { .checkpoints = GDN_EVERY_192 } } },
+			.pool = { .checkpoints = POOL_EVERY_192 } } },
 		{ "packing_invariant", run_packing, { .in = { .value_heads = 2, .seed = 8 }, .lengths = longs, .spare = 77, .states = GDN_BOTH, INVARIANT } },
 		{ "packing_invariant_zero", run_packing, { .in = { .seed = 9, .gates = GDN_GATES_ZERO }, .lengths = longs, .states = GDN_BOTH, INVARIANT } },
 		{ "packing_invariant_many", run_packing, { .in = { .seed = 16, .gates = GDN_GATES_ZERO }, .lengths = one_long, .states = GDN_BOTH, INVARIANT } },
@@ -292,7 +292,7 @@ size_t gdn_states_cases(NumericCase *out)
 		{ "slots_beyond_2_31_single", run_far_slots, { .in = { .value_heads = 2, .seed = 15 }, .lengths = two, .states = GDN_BOTH, .processors = 3 } },
 		{ "workspace_grows", run_workspace, { .states = GDN_NO_STATES } },
 		{ "states_refused", run_refusals, { .in = { .qk_heads = 1, .value_heads = 2, .seed = 14 }, .lengths = lengths, .states = GDN_BOTH,
-			.pool = { .slots = true, .checkpoints = GDN_EVERY_64 } } },
+			.pool = { .slots = true, .checkpoints = POOL_EVERY_64 } } },
 	};
 	size_t n = sizeof all / sizeof all[0];
 	for (size_t i = 0; i < n; i++) {

@@ -43,7 +43,7 @@ static void run_wild(const void *row)
 	enum { ROUNDS = 5 };
 	GdnRun *r = gdn_run_make(row);
 	int64_t n = r->sequences, tokens = r->row.in.tokens, used = r->offsets[n];
-	const Buffer inputs[] = { r->q.buffer, r->k.buffer, r->v.buffer, r->g.buffer, r->beta.buffer, r->a_log, r->dt_bias, r->h0 };
+	const Buffer inputs[] = { r->q.buffer, r->k.buffer, r->v.buffer, r->g.buffer, r->beta.buffer, r->a_log, r->dt_bias, r->pool.h0 };
 	enum { INPUTS = sizeof inputs / sizeof inputs[0] };
 	void *before[INPUTS] = { NULL }, *proper = buffer_take(r->cu), *wild = memory(r->cu.bytes);
 	Random random;

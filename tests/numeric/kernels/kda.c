@@ -36,7 +36,7 @@ static void run_repeatable(const void *row)
 	tilekern_kda_call *call;
 
 	kda_run_forward(r);
-	void *o = buffer_take(r->o.buffer), *ht = buffer_take(r->ht);
+	void *o = buffer_take(r->o.buffer), *ht = buffer_take(r->pool.ht);
 	kda_run_poison(r);
 	if (numeric_on_cpu())
 		OK(tilert_cpu_configure(numeric_device(), 12345, 0));
@@ -44,9 +44,9 @@ static void run_repeatable(const void *row)
 	KDA_OK(tilekern_kda_launch(call, NULL));
 	OK(tilert_stream_sync(numeric_device(), NULL));
 	tilekern_kda_call_destroy(call);
-	void *o2 = buffer_take(r->o.buffer), *ht2 = buffer_take(r->ht);
+	void *o2 = buffer_take(r->o.buffer), *ht2 = buffer_take(r->pool.ht);
 	assert_memory_equal(o, o2, r->o.buffer.bytes);
-	assert_memory_equal(ht, ht2, r->ht.bytes);
+	assert_memory_equal(ht, ht2, r->pool.ht.bytes);
 	free(o);
 	free(o2);
 	free(ht);
@@ -140,7 +140,7 @@ static void run_continued(const void *row)
 	enum { FIRST = 70 };
 	KdaRun *r = kda_run_make(row);
 	const tilekern_kda_params whole = r->p;
-	Buffer middle = buffer_poisoned(r->ht.bytes);
+	Buffer middle = buffer_poisoned(r->pool.ht.bytes);
 	r->p.tokens = FIRST;
 	r->p.final_state = middle.p;
 	kda_run_forward(r);
@@ -183,7 +183,7 @@ static void run_pieces(const void *row)
 	static const int64_t cuts[] = { 128, 192, 704 };
 	KdaRun *r = kda_run_make(row);
 	const int64_t width = r->row.value_heads * r->row.value_dim, state = kda_run_state(r);
-	Buffer a = buffer_poisoned(r->ht.bytes), b = buffer_poisoned(r->ht.bytes);
+	Buffer a = buffer_poisoned(r->pool.ht.bytes), b = buffer_poisoned(r->pool.ht.bytes);
 	kda_run_forward(r);
 	float *o = kda_run_output(r), *final = kda_run_final(r);
 	kda_run_poison(r);
@@ -225,7 +225,7 @@ static void run_workspace(const void *row)
 			if (i % 5 == 0) {
 				p.sequences = p.batch;
 				p.batch = 1;
-				p.cu_seqlens = r->ht.p;
+				p.cu_seqlens = r->pool.ht.p;
 			}
 			KDA_OK(tilekern_kda_workspace_bytes(r->kda, &p, &bytes));
 			assert_true(bytes >= before);
@@ -235,64 +235,28 @@ static void run_workspace(const void *row)
 	kda_run_free(r);
 }
 
-/* The final states of the first tokens of sequence n, alone. */
-static float *final_after(KdaRun *r, int64_t n, int64_t tokens)
+/* Checkpoints have the bits of the final states of calls that end there. */
+static void run_ends(const void *row)
 {
-	const tilekern_kda_params whole = r->p;
-	int64_t first = r->offsets[n], width = r->row.value_heads * r->row.value_dim, state = kda_run_state(r);
-	r->p.cu_seqlens = r->p.checkpoint_state = r->p.checkpoint_offsets = r->p.checkpoint_starts = 0;
-	r->p.checkpoint_every = 0;
-	r->p.tokens = tokens;
-	r->p.q += (tilert_ptr)(first * r->row.qk_heads * r->row.key_dim * 2);
-	r->p.k += (tilert_ptr)(first * r->row.qk_heads * r->row.key_dim * 2);
-	r->p.v += (tilert_ptr)(first * width * 2);
-	r->p.o += (tilert_ptr)(first * width * 2);
-	r->p.g += (tilert_ptr)(first * r->row.value_heads * r->row.key_dim * 4);
-	r->p.beta += (tilert_ptr)(first * r->row.value_heads * 4);
-	r->p.initial_state += (tilert_ptr)(n * state * 4);
-	kda_run_forward(r);
-	r->p = whole;
-	float *all = buffer_take(r->ht), *out = memory((size_t)state * sizeof *out);
-	memcpy(out, all, (size_t)state * sizeof *out);
-	free(all);
-	return out;
-}
-
-/* Each row of the checkpoints has the bits of a call that ends there; others are not written. */
-static void check_checkpoints(KdaRun *r, const int *ends, int64_t rows, const int *sequence, Buffer states)
-{
-	int64_t state = kda_run_state(r);
-	kda_run_forward(r);
-	float *got = buffer_take(states);
-	for (int64_t i = 0; i < rows; i++) {
-		float *want = ends[i] > 0 ? final_after(r, sequence[i], ends[i]) : NULL;
-		for (int64_t e = 0; e < state; e++) {
-			if (want ? got[i * state + e] != want[e] : !isnan(got[i * state + e]))
-				fail_msg("checkpoint %d, element %d: %g, not %g", (int)i, (int)e, (double)got[i * state + e], want ? (double)want[e] : (double)NAN);
-		}
-		free(want);
-	}
-	free(got);
-}
-
-static void run_checkpoints(const void *row)
-{
-	static const int offsets[] = { 128, 64, 0, 192, 100 }, all[] = { 0, 1, 2, 3, 4 }, starts[] = { 0, 3, 4, 4, 6, 8 };
-	static const int ends[] = { 128, 64, 0, 0, 0 }, every[] = { 64, 128, 192, 64, 64, 128, 64, 128 }, of[] = { 0, 0, 0, 1, 3, 3, 4, 4 };
 	KdaRun *r = kda_run_make(row);
-	Buffer states = buffer_poisoned((size_t)(8 * kda_run_state(r)) * 4), stops = buffer_of(offsets, sizeof offsets), rows = buffer_of(starts, sizeof starts);
-	r->p.checkpoint_state = states.p;
-	r->p.checkpoint_slots = 8;
-	r->p.checkpoint_offsets = stops.p; /* 192 is beyond its sequence, 100 no multiple of 64 */
-	check_checkpoints(r, ends, 5, all, states);
-	buffer_poison(states);
-	r->p.checkpoint_offsets = 0;
-	r->p.checkpoint_starts = rows.p;
-	r->p.checkpoint_every = 64;
-	check_checkpoints(r, every, 8, of, states);
-	buffer_free(states);
-	buffer_free(stops);
-	buffer_free(rows);
+	const int64_t state = kda_run_state(r);
+	kda_run_forward(r);
+	float *all = pool_checkpoints(&r->pool);
+	const tilekern_kda_params whole = r->p;
+	r->p.checkpoint_state = r->p.checkpoint_offsets = r->p.checkpoint_starts = r->p.checkpoint_indices = 0;
+	r->p.checkpoint_every = 0;
+	r->p.cu_seqlens = 0;
+	for (int64_t n = 0, tokens, at; n < r->sequences; n++) {
+		for (int64_t i = 0; pool_checkpoint(&r->pool, n, i, &tokens, &at); i++) {
+			pool_poison(&r->pool);
+			run_piece(r, r->offsets[n], tokens, r->p.initial_state ? r->p.initial_state + (tilert_ptr)(n * state * 4) : 0, r->p.final_state + (tilert_ptr)(n * state * 4));
+			float *final = pool_final(&r->pool);
+			expect_same("checkpoint", final + n * state, all + at * state, state);
+			free(final);
+		}
+	}
+	r->p = whole;
+	free(all);
 	kda_run_free(r);
 }
 
@@ -380,10 +344,11 @@ static void run_refusals(const void *row)
 
 /* ---- tables ---- */
 
-static const int none[] = { 0, -1 }, empty_ones[] = { 0, 0, 0, -1 }, all_lengths[] = { 0, 1, 31, 32, 33, 64, 100, 0, 2, -1 }, pair[] = { 70, 33, -1 }, checked_lengths[] = { 200, 64, 33, 130, 128, -1 };
+static const int none[] = { 0, -1 }, empty_ones[] = { 0, 0, 0, -1 }, all_lengths[] = { 0, 1, 31, 32, 33, 64, 100, 0, 2, -1 }, pair[] = { 70, 33, -1 }, checked_lengths[] = { 200, 64, 33, 100, 128, -1 };
 static int tiny[401]; /* 0 .. 3 tokens each */
 
 #define SHARES .processors = 6
+#define POOL .pool = { .slots = true, .in_place = true, .nulls = true, .has = true }
 #define INVARIANT .split = TILEKERN_SPLIT_INVARIANT
 static const int own_lengths[] = { 40, 1800, 0, 1100, 1, 1560, 2400, 33, -1 }, own_strong[] = { 1700, 700, 1600, 0, 31, -1 };
 static const int joined_lengths[] = { 1500, 741, -1 }, uneven_lengths[] = { 40, 1500, 0, 700, 1, -1 };
@@ -402,18 +367,18 @@ static const KdaRow rows[] = {
 	{ .name = "shares_wide", .tokens = 700, .fp16 = true, .states = KDA_BOTH, .value_dim = 200, .key_dim = 72, SHARES },
 	{ .name = "shares_batch", .batch = 3, .tokens = 900, .states = KDA_FINAL, .fp16 = true, .gate16 = true, SHARES },
 	{ .name = "shares_long", .tokens = 7000, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 8 }, /* windows of 32 chunks */
-	{ .name = "shares_uneven_pool", .lengths = uneven_lengths, .gate = KDA_RARE, .gate16 = true, .value_heads = 3, .states = KDA_BOTH, .pool = true, .processors = 60 },
-	{ .name = "shares_uneven_pool_strong", .lengths = uneven_lengths, .spare = 50, .gate = KDA_FIVE, .value_heads = 2, .states = KDA_BOTH, .pool = true, .processors = 24 },
+	{ .name = "shares_uneven_pool", .lengths = uneven_lengths, .gate = KDA_RARE, .gate16 = true, .value_heads = 3, .states = KDA_BOTH, POOL, .processors = 60 },
+	{ .name = "shares_uneven_pool_strong", .lengths = uneven_lengths, .spare = 50, .gate = KDA_FIVE, .value_heads = 2, .states = KDA_BOTH, POOL, .processors = 24 },
 	/* States that enter shares are made before (join.tile): where 4 chunks do not do, and wherever a share begins within an item. */
 	{ .name = "joined_mild", .tokens = 2300, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 20 },
 	{ .name = "joined_strong", .tokens = 2300, .gate = KDA_FIVE, .states = KDA_BOTH, .gate16 = true, .processors = 20 }, /* all in the first launch */
 	{ .name = "joined_d64", .batch = 2, .tokens = 1700, .gate = KDA_RARE, .key_dim = 64, .value_dim = 64, .fp16 = true, .states = KDA_BOTH, .processors = 12 },
 	{ .name = "joined_mixed_packed", .lengths = joined_lengths, .gate = KDA_RARE, .gate16 = true, .value_heads = 3, .states = KDA_BOTH, .processors = 60 },
-	{ .name = "joined_pool", .lengths = joined_lengths, .gate = KDA_RARE, .gate16 = true, .value_heads = 3, .states = KDA_BOTH, .pool = true, .processors = 60 },
-	{ .name = "joined_pool_strong", .lengths = joined_lengths, .gate = KDA_FIVE, .states = KDA_BOTH, .pool = true, .processors = 24 },
+	{ .name = "joined_pool", .lengths = joined_lengths, .gate = KDA_RARE, .gate16 = true, .value_heads = 3, .states = KDA_BOTH, POOL, .processors = 60 },
+	{ .name = "joined_pool_strong", .lengths = joined_lengths, .gate = KDA_FIVE, .states = KDA_BOTH, POOL, .processors = 24 },
 	{ .name = "joined_zero_packed", .lengths = joined_lengths, .spare = 50, .gate = KDA_ZERO, .states = KDA_BOTH, .processors = 24 },
 	{ .name = "joined_between", .tokens = 2300, .gate = KDA_RARE, .states = KDA_BOTH, .gate16 = true, .processors = 20 },
-	{ .name = "joined_tried_pool", .lengths = joined_lengths, .states = KDA_BOTH, .pool = true, .processors = 24 }, /* a window of 4 chunks, tried, is enough */
+	{ .name = "joined_tried_pool", .lengths = joined_lengths, .states = KDA_BOTH, POOL, .processors = 24 }, /* a window of 4 chunks, tried, is enough */
 	{ .name = "joined_tried_in_vain", .tokens = 1500, .gate = KDA_TENTH, .states = KDA_BOTH, .processors = 14 },
 	{ .name = "exact", .tokens = 2300, .gate = KDA_ZERO, .states = KDA_BOTH, .split = TILEKERN_SPLIT_EXACT, .processors = 20 },
 	{ .name = "exact_mild_k40_v56", .tokens = 2300, .gate = KDA_MILD, .key_dim = 40, .value_dim = 56, .states = KDA_FINAL, .split = TILEKERN_SPLIT_EXACT, .processors = 10 },
@@ -423,8 +388,8 @@ static const KdaRow rows[] = {
 	{ .name = "invariant", .tokens = 1700, .states = KDA_BOTH, INVARIANT, SHARES },
 	{ .name = "invariant_resets", .batch = 2, .tokens = 1700, .gate = KDA_RESETS, .gate16 = true, .states = KDA_BOTH, INVARIANT, SHARES },
 	{ .name = "invariant_long", .tokens = 7000, .gate = KDA_MILD, .key_dim = 40, .value_dim = 40, .states = KDA_BOTH, INVARIANT, .processors = 5 }, /* windows of 32 chunks */
-	{ .name = "invariant_pool", .lengths = own_lengths, .gate = KDA_RARE, .gate16 = true, .states = KDA_BOTH, .pool = true, INVARIANT, .processors = 12 },
-	{ .name = "invariant_pool_strong_wide", .lengths = own_strong, .spare = 50, .gate = KDA_FIVE, .value_dim = 136, .states = KDA_BOTH, .pool = true, INVARIANT, .processors = 7 },
+	{ .name = "invariant_pool", .lengths = own_lengths, .gate = KDA_RARE, .gate16 = true, .states = KDA_BOTH, POOL, INVARIANT, .processors = 12 },
+	{ .name = "invariant_pool_strong_wide", .lengths = own_strong, .spare = 50, .gate = KDA_FIVE, .value_dim = 136, .states = KDA_BOTH, POOL, INVARIANT, .processors = 7 },
 	{ .name = "gates_bounded", .tokens = 150, .qk_heads = 2, .states = KDA_BOTH },
 	{ .name = "gates_mild", .tokens = 150, .gate = KDA_MILD, .states = KDA_BOTH, .gate16 = true },
 	{ .name = "gates_zero", .tokens = 150, .gate = KDA_ZERO, .states = KDA_BOTH },
@@ -470,16 +435,20 @@ static const KdaRow rows[] = {
 	{ .name = "strides", .batch = 2, .tokens = 70, .qk_heads = 2, .value_heads = 4, .states = KDA_BOTH, .strided = true },
 	{ .name = "strides_fp16_d64", .batch = 2, .tokens = 45, .value_heads = 3, .key_dim = 64, .value_dim = 64, .fp16 = true, .gate16 = true, .beta16 = true,
 		.states = KDA_BOTH, .state_bf16 = true, .strided = true },
-	{ .name = "pool", .lengths = all_lengths, .value_heads = 2, .states = KDA_BOTH, .pool = true },
-	{ .name = "pool_bf16_v_first", .lengths = all_lengths, .spare = 3, .states = KDA_BOTH, .pool = true, .indices_i64 = true, .state_bf16 = true,
-		.state_v_first = true, .strided = true },
-	{ .name = "pool_fp16_rows", .batch = 4, .tokens = 40, .value_heads = 2, .key_dim = 72, .value_dim = 136, .states = KDA_BOTH, .pool = true,
+	{ .name = "pool", .lengths = all_lengths, .value_heads = 2, .states = KDA_BOTH, POOL },
+	{ .name = "pool_bf16_v_first", .lengths = all_lengths, .spare = 3, .states = KDA_BOTH, .pool = { .slots = true, .outputs = true, .nulls = true, .i64 = true, .has = true }, .state_bf16 = true,
+		.state_v_first = true, .strided = true, .seed = 4 }, /* one token whose q.k is more than roundings */
+	{ .name = "pool_fp16_rows", .batch = 4, .tokens = 40, .value_heads = 2, .key_dim = 72, .value_dim = 136, .states = KDA_BOTH, POOL,
 		.state_fp16 = true, .overall = 0.006 },
-	{ .name = "pool_without_tokens", .batch = 4, .states = KDA_BOTH, .pool = true },
+	{ .name = "pool_without_tokens", .batch = 4, .states = KDA_BOTH, POOL },
+	{ .name = "checkpoints_at_offsets_v_first", .lengths = checked_lengths, .spare = 5, .states = KDA_INITIAL, .state_v_first = true, .lengths_i64 = true,
+		.pool = { .i64 = true, .checkpoints = POOL_AT_OFFSETS, .checkpoint_slots = true } },
+	{ .name = "checkpoints_every_192_bf16_slots", .batch = 2, .tokens = 250, .states = KDA_BOTH, .state_bf16 = true, .strided = true,
+		.pool = { .slots = true, .in_place = true, .checkpoints = POOL_EVERY_192, .checkpoint_slots = true, .checkpoint_16 = true } },
 	{ .name = "fp16_states", .tokens = 70, .states = KDA_BOTH, .state_fp16 = true, .state_v_first = true },
 	{ .name = "types_crossed", .tokens = 70, .value_heads = 2, .gate16 = true, .beta16 = true, .crossed = true, .options = RAW | SIGMOID, .states = KDA_FINAL },
 	{ .name = "types_crossed_fp16", .tokens = 70, .fp16 = true, .gate16 = true, .beta16 = true, .crossed = true, .options = BOUND, .states = KDA_FINAL },
-	{ .name = "k60_v20_strided", .tokens = 70, .key_dim = 60, .value_dim = 20, .states = KDA_BOTH, .strided = true },
+	{ .name = "k60_v100_strided", .tokens = 70, .key_dim = 60, .value_dim = 100, .states = KDA_BOTH, .strided = true },
 	{ .name = "scale", .tokens = 65, .scale = 2.5f },
 	{ .name = "scale_negative", .tokens = 65, .value_heads = 2, .fp16 = true, .scale = -0.7f },
 	{ .name = "no_tokens", .batch = 2, .value_heads = 3, .states = KDA_BOTH },
@@ -531,11 +500,15 @@ static KdaRow random_row(Random *r, int *lengths)
 	static const int64_t dims[] = { 64, 128, 128, 8, 16, 24, 40, 96, 104, 120, 136, 160, 192, 248, 256 }, likely[] = { 0, 1, 17, 31, 32, 33, 64, 65, 100, 150 };
 	const unsigned gates[] = { 0, 0, RAW, BOUND }, betas[] = { 0, 0, SIGMOID, TWICE };
 	KdaRow row = { .batch = 1 + pick(r, 3), .tokens = likely[pick(r, 10)], .qk_heads = 1 + pick(r, 2), .key_dim = dims[pick(r, 15)],
-		.value_dim = dims[pick(r, 15)], .gate = (KdaGate)pick(r, KDA_GATES), .keys = (KdaKey)pick(r, 2), .states = (KdaStates)pick(r, 4), .fp16 = toss(r),
-		.gate16 = toss(r), .beta16 = toss(r), .state_bf16 = toss(r), .state_v_first = toss(r), .strided = toss(r), .to_two = toss(r),
+		.value_dim = dims[pick(r, 15)], .gate = (KdaGate)pick(r, KDA_TENTH + 1), .keys = (KdaKey)pick(r, KDA_RAW_KEYS), .states = (KdaStates)pick(r, 4), .fp16 = toss(r),
+		.gate16 = toss(r), .beta16 = toss(r), .crossed = toss(r), .sixteen = toss(r), .state_bf16 = toss(r), .state_fp16 = toss(r), .state_v_first = toss(r), .strided = toss(r), .to_two = toss(r),
 		.without_a_log = toss(r), .without_dt_bias = toss(r), .options = gates[pick(r, 4)] | betas[pick(r, 4)] | (toss(r) ? NORM : 0),
-		.scale = pick(r, 3) ? 0 : 0.2f, .lower_bound = pick(r, 3) ? 0 : -1.5f, .seed = random_bits(r) };
-	row.value_heads = row.qk_heads * (1 + pick(r, 3));
+		.scale = pick(r, 3) ? 0 : 0.2f, .lower_bound = pick(r, 3) ? 0 : -1.5f, .pool = pool_random(r), .seed = random_bits(r) };
+	row.value_heads = row.qk_heads * (1 + pick(r, pick(r, 4) ? 3 : 8));
+	if (row.strided && pick(r, 3) == 0) {
+		row.key_dim = 1 + pick(r, 256);
+		row.value_dim = 1 + pick(r, 256);
+	}
 	if (toss(r)) {
 		int64_t n = 1 + pick(r, 5);
 		for (int64_t i = 0; i < n; i++)
@@ -601,7 +574,7 @@ size_t kda_cases(NumericCase *out)
 		{ "invariant_pieces", run_pieces, { INVARIANT, .tokens = 1000, .value_heads = 2, .states = KDA_BOTH, .processors = 6, .seed = 15 } },
 		{ "workspace_grows", run_workspace, { INVARIANT, .tokens = 3, .states = KDA_FINAL } },
 		{ "continues_from_a_state", run_continued, { .split = TILEKERN_SPLIT_OFF, .tokens = 150, .value_heads = 2, .states = KDA_FINAL, .seed = 9 } },
-		{ "checkpoints", run_checkpoints, { .split = TILEKERN_SPLIT_OFF, .lengths = checked_lengths, .value_heads = 2, .states = KDA_BOTH, .seed = 10 } },
+		{ "checkpoints_are_ends", run_ends, { .lengths = checked_lengths, .value_heads = 2, .states = KDA_BOTH, .pool = { .checkpoints = POOL_EVERY_64 }, .seed = 10 } },
 		{ "nothing_to_do", run_nothing, { .batch = 2, .tokens = 3, .states = KDA_BOTH } },
 		{ "random_arguments", run_random, { .states = KDA_NO_STATES } },
 		{ "refuses_wrong_arguments", run_refusals, { .batch = 2, .tokens = 3, .qk_heads = 2, .states = KDA_BOTH } },

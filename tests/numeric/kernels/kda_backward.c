@@ -63,7 +63,7 @@ static KdaBackward *make_sized(const KdaRow *row, float size)
 		.processors = row->processors, .v_first = row->state_v_first, .strided = row->strided } };
 	tilekern_kda_backward_params_init(&b->p);
 	b->p.forward = &r->p;
-	backward_make(&b->all, row->seed, size, r->ht.p != 0);
+	backward_make(&b->all, row->seed, size, r->pool.final);
 	return b;
 }
 
@@ -329,7 +329,7 @@ size_t kda_backward_cases(NumericCase *out)
 		{ "saved", run_saved, { .batch = 2, .tokens = 101, .value_heads = 2, .options = NORM, .states = KDA_BOTH, .seed = 36 } },
 		{ "saved_everything", run_saved, { .lengths = mixed, .spare = 9, .fp16 = true, .options = NORM | BOUND | TWICE, .states = KDA_BOTH, .seed = 37 } },
 		{ "f32_saved_any_gate", run_saved, { .tokens = 130, .gate = KDA_ANY, .states = KDA_BOTH, .seed = 38 } },
-		{ "pool", run_gradients, { .batch = 3, .tokens = 40, .pool = true, .states = KDA_BOTH, .seed = 39 } },
+		{ "pool", run_gradients, { .batch = 3, .tokens = 40, .pool = { .slots = true, .nulls = true, .has = true }, .states = KDA_BOTH, .seed = 39 } },
 		{ "cut", run_saved, { .tokens = 1300, .split = TILEKERN_SPLIT_AUTO, .processors = 6, .states = KDA_BOTH, .seed = 40 } },
 		{ "cut_mild", run_saved, { .tokens = 900, .gate = KDA_MILD, .split = TILEKERN_SPLIT_AUTO, .processors = 5, .states = KDA_BOTH, .seed = 41 } },
 		{ "long_positive", run_gradients, { .tokens = 4096, .key_dim = 64, .value_dim = 64, .gate = KDA_MILD, .keys = KDA_POSITIVE, .split = TILEKERN_SPLIT_OFF,

@@ -29,92 +29,24 @@ float *kda_run_output(KdaRun *r) { return tokens_take(&r->o, "o", r->offsets[r->
 int64_t kda_run_state(const KdaRun *r) { return r->row.value_heads * r->row.key_dim * r->row.value_dim; }
 int64_t kda_run_outputs(const KdaRun *r) { return r->row.batch * r->row.tokens * r->row.value_heads * r->row.value_dim; }
 
-/* Strided calls have states 16 bytes into their buffers: no kernel may count on more. */
-static tilert_dtype state_dtype(const KdaRow *row) { return row->state_bf16 ? TILERT_BF16 : row->state_fp16 ? TILERT_F16 : TILERT_F32; }
-static int64_t state_shift(const KdaRow *row) { return row->strided ? 16 / (int64_t)tilert_dtype_size(state_dtype(row)) : 0; }
-
-/* Of a pool: elements between its slots, how many these are, where a sequence's states are; -1: nowhere. */
-enum { NULL_SLOT = 0 };
-static int64_t pool_stride(const KdaRun *r) { return kda_run_state(r) + (r->row.pool ? 24 : 0); }
-static int64_t pool_slots(const KdaRun *r) { return r->row.pool ? 2 * r->sequences + 1 : r->sequences; }
-static int64_t slot_of(const KdaRun *r, int64_t n) { return !r->row.pool ? n : n == 0 ? -1 : 2 * r->sequences + 1 - n; }
-static bool begins(const KdaRun *r, int64_t n) { return slot_of(r, n) >= 0 && !(r->row.pool && n % 3 == 2); }
-
-static size_t pool_bytes(const KdaRun *r)
-{
-	return (size_t)(state_shift(&r->row) + pool_slots(r) * pool_stride(r)) * tilert_dtype_size(state_dtype(&r->row));
-}
-
-/* Where element i of all states is. */
-static int64_t pool_index(const KdaRun *r, int64_t i)
-{
-	int64_t one = kda_run_state(r);
-	return state_shift(&r->row) + slot_of(r, i / one) * pool_stride(r) + states_place(r->row.state_v_first, r->row.key_dim, r->row.value_dim, i % one);
-}
-
-static void make_indices(KdaRun *r)
-{
-	int64_t *wide = memory((size_t)(r->sequences + 1) * sizeof *wide);
-	int32_t *narrow = memory((size_t)(r->sequences + 1) * sizeof *narrow);
-	unsigned char *has = memory((size_t)r->sequences + 1);
-	for (int64_t n = 0; n < r->sequences; n++) {
-		wide[n] = slot_of(r, n) < 0 ? NULL_SLOT : slot_of(r, n);
-		narrow[n] = (int32_t)wide[n];
-		has[n] = begins(r, n) ? 7 : 0;
-	}
-	has[0] = 1;
-	r->indices = r->row.indices_i64 ? buffer_of(wide, (size_t)r->sequences * 8) : buffer_of(narrow, (size_t)r->sequences * 4);
-	r->has = buffer_of(has, (size_t)r->sequences);
-	free(wide);
-	free(narrow);
-	free(has);
-}
+float *kda_run_final(KdaRun *r) { return pool_final(&r->pool); }
 
 static void make_states(KdaRun *r, Random *random)
 {
-	const bool initial = r->row.states == KDA_INITIAL || r->row.states == KDA_BOTH;
-	int64_t n = r->sequences * kda_run_state(r);
-	void *laid = memory(pool_bytes(r) + 1);
+	const KdaRow *row = &r->row;
+	const bool initial = row->states == KDA_INITIAL || row->states == KDA_BOTH;
+	const int64_t n = r->sequences * kda_run_state(r);
+	float *start = initial ? memory((size_t)n * sizeof *start) : NULL;
+	for (int64_t i = 0; i < n && initial; i++)
+		start[i] = (float)(row->values * 0.2 * (double)random_normal(random));
+	r->pool = (Pool){ .spec = row->pool, .field = POOL_FIELDS(&r->p), .sequences = r->sequences, .heads = row->value_heads, .key_dim = row->key_dim,
+		.value_dim = row->value_dim, .offsets = r->offsets, .type = row->state_bf16 ? TILERT_BF16 : row->state_fp16 ? TILERT_F16 : TILERT_F32,
+		.v_first = row->state_v_first, .strided = row->strided, .offsets_i64 = row->lengths_i64, .initial = initial,
+		.final = row->states == KDA_FINAL || row->states == KDA_BOTH, .start = start };
+	pool_make(&r->pool, row->seed + 1);
 	r->initial = doubles(n);
-	memset(r->initial, 0, (size_t)n * sizeof *r->initial);
-	memset(laid, 0xff, pool_bytes(r));
-	for (int64_t i = 0; i < n && initial; i++) {
-		double x = r->row.values * 0.2 * (double)random_normal(random);
-		if (!begins(r, i / kda_run_state(r)))
-			continue;
-		element_store(state_dtype(&r->row), laid, pool_index(r, i), x);
-		r->initial[i] = element_load(state_dtype(&r->row), laid, pool_index(r, i));
-	}
-	if (initial)
-		r->h0 = buffer_of(laid, pool_bytes(r));
-	if (r->row.pool)
-		make_indices(r);
-	else if (r->row.states == KDA_FINAL || r->row.states == KDA_BOTH)
-		r->ht = buffer_poisoned(pool_bytes(r));
-	free(laid);
-}
-
-/* Zeros where a sequence has no slot; a pool's other slots must have their bytes still. */
-float *kda_run_final(KdaRun *r)
-{
-	if (!r->p.final_state)
-		return NULL;
-	int64_t n = r->sequences * kda_run_state(r), size = (int64_t)tilert_dtype_size(state_dtype(&r->row));
-	unsigned char *laid = buffer_take(r->row.pool ? r->h0 : r->ht);
-	float *out = calloc((size_t)n + 1, sizeof *out);
-	assert_non_null(out);
-	for (int64_t i = 0; i < n; i++) {
-		if (slot_of(r, i / kda_run_state(r)) < 0)
-			continue;
-		out[i] = (float)element_load(r->p.state_dtype, laid, pool_index(r, i));
-		memset(laid + pool_index(r, i) * size, 0xff, (size_t)size);
-	}
-	for (size_t i = 0; i < pool_bytes(r); i++) {
-		if (laid[i] != 0xff)
-			fail_msg("byte %zu of the states, which belongs to no sequence, was written", i);
-	}
-	free(laid);
-	return out;
+	for (int64_t i = 0; i < n; i++)
+		r->initial[i] = initial ? (double)start[i] : 0;
 }
 
 /* ---- inputs ---- */
@@ -261,7 +193,6 @@ static void fill_params(KdaRun *r)
 {
 	const KdaRow *row = &r->row;
 	tilekern_kda_params *p = &r->p;
-	tilert_ptr shift = (tilert_ptr)((size_t)state_shift(row) * tilert_dtype_size(state_dtype(row)));
 	p->batch = row->batch;
 	p->tokens = row->tokens;
 	p->sequences = row->lengths ? r->sequences : 0;
@@ -272,9 +203,7 @@ static void fill_params(KdaRun *r)
 	p->dtype = r->q.dtype;
 	p->gate_dtype = r->g.dtype;
 	p->beta_dtype = r->beta.dtype;
-	p->state_dtype = p->checkpoint_dtype = state_dtype(row);
 	p->seqlens_dtype = row->lengths_i64 ? TILERT_I64 : TILERT_I32;
-	p->state_v_first = row->state_v_first;
 	p->options = row->options;
 	p->scale = row->scale;
 	if (row->lower_bound < 0)
@@ -288,16 +217,6 @@ static void fill_params(KdaRun *r)
 	p->a_log = row->options & TILEKERN_RAW_GATE && !row->without_a_log ? r->a_log.p : 0;
 	p->dt_bias = row->options & TILEKERN_RAW_GATE && !row->without_dt_bias ? r->dt_bias.p : 0;
 	p->cu_seqlens = r->cu.p;
-	p->initial_state = r->h0.p ? r->h0.p + shift : 0;
-	p->final_state = r->row.pool ? p->initial_state : r->ht.p ? r->ht.p + shift : 0;
-	if (row->pool) {
-		p->state_indices = r->indices.p;
-		p->indices_dtype = row->indices_i64 ? TILERT_I64 : TILERT_I32;
-		p->null_slot = NULL_SLOT;
-		p->state_slots = pool_slots(r);
-		p->state_stride = pool_stride(r);
-		p->has_initial_state = r->has.p;
-	}
 	if (!row->strided)
 		return;
 	p->q_strides = r->q.strides;
@@ -343,8 +262,9 @@ KdaRun *kda_run_make(const KdaRow *row)
 void kda_run_free(KdaRun *r)
 {
 	TokenTensor *const tensors[] = { &r->q, &r->k, &r->v, &r->g, &r->beta, &r->o };
-	const Buffer buffers[] = { r->a_log, r->dt_bias, r->cu, r->h0, r->ht, r->indices, r->has, r->workspace };
+	const Buffer buffers[] = { r->a_log, r->dt_bias, r->cu, r->workspace };
 	tilekern_kda_close(r->kda);
+	pool_free(&r->pool);
 	for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
 		buffer_free(tensors[i]->buffer);
 		free(tensors[i]->value);
@@ -356,6 +276,7 @@ void kda_run_free(KdaRun *r)
 	free(r->rate);
 	free(r->bias);
 	free(r->initial);
+	free(r->pool.start);
 	free(r->offsets);
 	free(r);
 }
@@ -364,8 +285,7 @@ void kda_run_poison(KdaRun *r)
 {
 	buffer_poison(r->o.buffer);
 	buffer_poison(r->workspace);
-	if (r->ht.p)
-		buffer_poison(r->ht);
+	pool_poison(&r->pool);
 }
 
 void kda_run_forward(KdaRun *r)
@@ -402,6 +322,33 @@ static void expect_accurate(const KdaRun *r, const char *what, Accuracy a, doubl
 		fail_msg("%s: %s; allowed are %g and %g", what, accuracy_text(&a, text, sizeof text), overall, chunk);
 }
 
+/* The states of sequences that end after `tokens` of sequence n. */
+static void reference_of_part(const KdaRun *r, int64_t n, int64_t tokens, double *state)
+{
+	const int64_t part[] = { r->offsets[n], r->offsets[n] + tokens };
+	Delta ref = kda_run_reference(r);
+	ref.tokens *= ref.batch;
+	ref.batch = ref.sequences = 1;
+	ref.offsets = part;
+	ref.initial += n * kda_run_state(r);
+	assert_true(delta_run(&ref, &(DeltaResult){ .state = state }));
+}
+
+static void check_checkpoints(KdaRun *r)
+{
+	const int64_t state = kda_run_state(r), rows = pool_checkpoint_rows(&r->pool);
+	double *want = doubles(rows * state);
+	float *got = pool_checkpoints(&r->pool);
+	memset(want, 0, (size_t)(rows * state) * sizeof *want);
+	for (int64_t n = 0, tokens, row; n < r->sequences; n++) {
+		for (int64_t i = 0; pool_checkpoint(&r->pool, n, i, &tokens, &row); i++)
+			reference_of_part(r, n, tokens, want + row * state);
+	}
+	expect_accurate(r, "checkpoints", accuracy_of_floats(want, got, (AccuracyShape){ rows, 1, r->row.value_heads, r->row.key_dim * r->row.value_dim, 1 }), 0);
+	free(want);
+	free(got);
+}
+
 void kda_run_check(KdaRun *r)
 {
 	const KdaRow *row = &r->row;
@@ -411,13 +358,15 @@ void kda_run_check(KdaRun *r)
 	float *o = kda_run_output(r), *final = kda_run_final(r);
 	assert_true(delta_run(&ref, &want));
 	for (int64_t i = 0; i < n; i++) {
-		if (slot_of(r, i / kda_run_state(r)) < 0)
+		if (r->pool.to[i / kda_run_state(r)] < 0)
 			want.state[i] = 0; /* not stored */
 	}
 	expect_accurate(r, "o", accuracy_of_packed(want.o, o, (AccuracyShape){ r->sequences, 0, row->value_heads, row->value_dim, CHUNK }, r->offsets), row->least);
 	if (final)
 		expect_accurate(r, "final state", accuracy_of_floats(want.state, final, (AccuracyShape){ r->sequences, 1, row->value_heads,
 			row->key_dim * row->value_dim, 1 }), 0);
+	if (r->row.pool.checkpoints != POOL_NO_CHECKPOINTS)
+		check_checkpoints(r);
 	free(o);
 	free(final);
 	free(want.o);

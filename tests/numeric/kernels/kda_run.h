@@ -5,7 +5,7 @@
 #include <tilekern/kda.h>
 
 #include "tests/check/delta.h"
-#include "tests/numeric/kernels/tensors.h"
+#include "tests/numeric/kernels/pool.h"
 
 #define KDA_OK(call) numeric_ok((call), tilekern_last_error(), #call, __FILE__, __LINE__)
 
@@ -44,7 +44,7 @@ typedef struct KdaRow {
 	bool lengths_i64, fp16, gate16, beta16, state_bf16, state_fp16, state_v_first, strided, to_two, without_a_log, without_dt_bias;
 	bool crossed;             /* 16-bit gates and beta are of the other type than q, k, v; a_log is bf16, dt_bias fp16 */
 	bool sixteen;             /* a_log is bf16, dt_bias fp16 */
-	bool pool, indices_i64;   /* states in permuted slots of a pool, final ones in place; sequence 0 has none, every third starts from zeros */
+	PoolSpec pool;
 	unsigned options;
 	tilekern_split split;
 	unsigned processors;      /* that the CPU device has; 0: its own */
@@ -61,8 +61,9 @@ typedef struct KdaRun {
 	tilekern_kda_params p;
 	int64_t sequences, *offsets; /* offsets: [sequences + 1] tokens of all rows */
 	TokenTensor q, k, v, g, beta, o;
-	Buffer a_log, dt_bias, cu, h0, ht, indices, has, workspace;
-	double *rate, *bias, *initial; /* of heads; of heads and channels; [sequences][heads][K][V] */
+	Pool pool;
+	Buffer a_log, dt_bias, cu, workspace;
+	double *rate, *bias, *initial; /* of heads; of heads and channels; [sequences][heads][K][V], zeros where a sequence starts from none */
 } KdaRun;
 
 KdaRun *kda_run_make(const KdaRow *row);
