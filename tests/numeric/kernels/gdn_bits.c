@@ -117,73 +117,18 @@ static void run_continued(const void *row)
 	gdn_run_free(r);
 }
 
-/* The tensor of these parameters with its `n` parts `apart` elements from one another: the same bits.  The gaps are never touched. */
-typedef struct Moved { const TokenTensor *tensor; size_t p, strides; } Moved;
-#define MOVED(field) { &r->field, offsetof(tilekern_gdn_params, field), offsetof(tilekern_gdn_params, field##_strides) }
-
-static void copy_parts(tilert_ptr to, size_t to_step, tilert_ptr from, size_t from_step, size_t bytes, int64_t n)
+/* With a test of forward.h; and freed. */
+static void run_with(const void *row, void (*test)(const Forward *))
 {
-	char *part = memory(bytes);
-	for (int64_t i = 0; i < n; i++) {
-		OK(tilert_download(numeric_device(), part, from + (tilert_ptr)i * from_step, bytes));
-		OK(tilert_upload(numeric_device(), to + (tilert_ptr)i * to_step, part, bytes));
-	}
-	free(part);
-}
-
-static void run_moved(GdnRun *r, Moved m, int64_t n, int64_t elements, int64_t apart, tilekern_strides strides, const void *want)
-{
-	const size_t size = tilert_dtype_size(m.tensor->dtype), bytes = (size_t)elements * size, step = (size_t)apart * size;
-	const bool written = m.tensor == &r->o;
-	const tilekern_gdn_params near = r->p;
-	tilert_ptr far;
-	OK(tilert_alloc(numeric_device(), (size_t)(n - 1) * step + bytes, &far));
-	if (!written)
-		copy_parts(far, step, m.tensor->buffer.p, bytes, bytes, n);
-	*(tilert_ptr *)((char *)&r->p + m.p) = far;
-	*(tilekern_strides *)((char *)&r->p + m.strides) = strides;
-	gdn_run_poison(r);
-	gdn_run_forward(r);
-	if (written)
-		copy_parts(m.tensor->buffer.p, bytes, far, step, bytes, n);
-	OK(tilert_free(numeric_device(), far));
-	void *got = buffer_take(r->o.buffer);
-	assert_memory_equal(got, want, r->o.buffer.bytes);
-	free(got);
-	r->p = near;
-}
-
-/* One tensor after the other with tokens so far apart that element offsets pass 2^31. */
-static void run_far(const void *row)
-{
-	enum { APART = 1 << 24 }; /* elements */
 	GdnRun *r = gdn_run_make(row);
-	gdn_run_forward(r);
-	void *want = buffer_take(r->o.buffer);
-	const Moved all[] = { MOVED(q), MOVED(k), MOVED(v), MOVED(o) };
-	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-		const TokenTensor *t = all[i].tensor;
-		run_moved(r, all[i], r->row.in.tokens, t->heads * t->width, APART, (tilekern_strides){ 0, APART, t->width }, want);
-	}
-	free(want);
+	const Forward f = gdn_run_as_forward(r);
+	test(&f);
 	gdn_run_free(r);
 }
 
-/* Rows of a batch whose elements are beyond 2^31 of the first row's, one tensor after the other. */
-static void run_far_rows(const void *row)
-{
-	const int64_t apart = (INT64_C(1) << 31) + 8; /* elements */
-	GdnRun *r = gdn_run_make(row);
-	gdn_run_forward(r);
-	void *want = buffer_take(r->o.buffer);
-	const Moved all[] = { MOVED(q), MOVED(k), MOVED(v), MOVED(o), MOVED(g), MOVED(beta) };
-	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-		const tilekern_strides s = all[i].tensor->strides;
-		run_moved(r, all[i], 2, s.batch, apart, (tilekern_strides){ apart, s.token, s.head }, want);
-	}
-	free(want);
-	gdn_run_free(r);
-}
+static void run_far(const void *row) { run_with(row, forward_far_tokens); }
+static void run_far_rows(const void *row) { run_with(row, forward_far_rows); }
+static void run_replayed(const void *row) { run_with(row, forward_replayed); }
 
 static void run_odd_strides(const void *row)
 {
@@ -191,45 +136,6 @@ static void run_odd_strides(const void *row)
 	gdn_run_odd_strides(r);
 	gdn_run_forward(r);
 	gdn_check(r);
-	gdn_run_free(r);
-}
-
-static void launch_call(void *call, tilert_stream stream)
-{
-	GDN_OK(tilekern_gdn_launch(call, stream));
-}
-
-/* The offsets are read by the kernels: what was recorded runs again with others. */
-static void run_replayed(const void *row)
-{
-	GdnRun *r = gdn_run_make(row);
-	int64_t n = r->sequences, tokens = r->offsets[n];
-	int32_t *cu = memory((size_t)(n + 1) * sizeof *cu);
-	tilekern_gdn_call *call;
-
-	GDN_OK(tilekern_gdn_prepare(r->gdn, &r->p, &call));
-	Recording rec = record(launch_call, call);
-	for (int round = 0; round < 4; round++) { /* as given, turned by three, all in the second, none at all */
-		int64_t end = 0;
-		for (int64_t i = 0; i <= n; i++) {
-			cu[i] = (int32_t)end;
-			end += round == 0 ? r->row.lengths[i] : round == 1 ? r->row.lengths[(i + 3) % n] : round == 2 && i == 1 ? tokens : 0;
-		}
-		for (int64_t i = 0; i <= n; i++)
-			r->offsets[i] = cu[i];
-		OK(tilert_upload(numeric_device(), r->cu.p, cu, r->cu.bytes));
-		if (round % 2) { /* the workspace as the call before left it */
-			buffer_poison(r->o.buffer);
-			buffer_poison(r->pool.ht);
-		} else {
-			gdn_run_poison(r);
-		}
-		replay(&rec);
-		gdn_check(r);
-	}
-	forget(&rec);
-	tilekern_gdn_call_destroy(call);
-	free(cu);
 	gdn_run_free(r);
 }
 

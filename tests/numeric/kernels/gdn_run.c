@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/numeric/kernels/gdn_check.h"
+
 /* ---- tensors ---- */
 
 /* copied: by TMA. */
@@ -290,4 +292,39 @@ GdnReference gdn_run_reference(const GdnRun *r)
 	ref.sigmoid_beta = r->row.options & TILEKERN_SIGMOID_BETA;
 	ref.twice_beta = r->row.options & TILEKERN_TWICE_BETA;
 	return ref;
+}
+
+/* ---- as any operator's ---- */
+
+static void call_any(void *r) { gdn_run_forward(r); }
+static void check_any(void *r) { gdn_check(r); }
+static void poison_any(void *r) { gdn_run_poison(r); }
+static void launch_any(void *call, tilert_stream s) { GDN_OK(tilekern_gdn_launch(call, s)); }
+static void destroy_any(void *call) { tilekern_gdn_call_destroy(call); }
+
+static void take_any(void *run)
+{
+	GdnRun *r = run;
+	const Buffer saved[] = { r->states, r->records, r->u.buffer };
+	free(gdn_run_output(r));
+	free(gdn_run_final(r));
+	for (size_t i = 0; i < sizeof saved / sizeof saved[0]; i++) {
+		if (saved[i].p)
+			free(buffer_take(saved[i]));
+	}
+}
+
+static void *prepare_any(void *run)
+{
+	GdnRun *r = run;
+	tilekern_gdn_call *call;
+	GDN_OK(tilekern_gdn_prepare(r->gdn, &r->p, &call));
+	return call;
+}
+
+Forward gdn_run_as_forward(GdnRun *r)
+{
+	return (Forward){ .run = r, .call = call_any, .check = check_any, .poison = poison_any, .take = take_any, .prepare = prepare_any, .launch = launch_any,
+		.destroy = destroy_any, .tensor = FORWARD_TENSORS_OF(r), .pool = &r->pool, .cu = r->cu, .a_log = r->a_log, .dt_bias = r->dt_bias,
+		.i64 = r->row.lengths_i64, .lengths = r->row.lengths, .tokens = r->row.in.tokens, .sequences = r->sequences, .offsets = r->offsets, .seed = r->row.in.seed };
 }

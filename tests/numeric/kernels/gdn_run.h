@@ -5,7 +5,7 @@
 #include <tilekern/gdn.h>
 
 #include "tests/check/gdn_input.h"
-#include "tests/numeric/kernels/pool.h"
+#include "tests/numeric/kernels/forward.h"
 
 #define GDN_OK(call) numeric_ok((call), tilekern_last_error(), #call, __FILE__, __LINE__)
 
@@ -45,6 +45,7 @@ typedef struct GdnRun {
 GdnRun *gdn_run_make(const GdnRow *row);
 void gdn_run_odd_strides(GdnRun *r); /* wild ones along what there is but one of */
 void gdn_run_free(GdnRun *r);
+Forward gdn_run_as_forward(GdnRun *r);     /* while r is there */
 /* Everything that a call writes becomes NaN. */
 void gdn_run_poison(GdnRun *r);
 /* tilekern_gdn_forward, and waits; nothing behind the workspace was written. */

@@ -133,41 +133,15 @@ static void run_in_place(const void *row)
 	gdn_run_free(b);
 }
 
-/* Slots more than 2^31 bytes apart, of which the gaps are never touched. */
 static void run_far_slots(const void *row)
 {
-	enum { SLOTS = 3 };
-	static const int32_t slots[] = { 2, 0 };
-	const int64_t apart = (INT64_C(1) << 29) + (1 << 20); /* floats */
 	GdnRun *r = gdn_run_make(row);
-	int64_t state = gdn_run_state(r);
-	tilert_ptr far;
+	const Forward f = gdn_run_as_forward(r);
 	if (!numeric_on_cpu()) { /* a GPU has no memory that is not there until it is touched */
 		gdn_run_free(r);
 		skip();
 	}
-	gdn_run_forward(r);
-	float *final = gdn_run_final(r);
-	OK(tilert_alloc(numeric_device(), (size_t)((SLOTS - 1) * apart + state) * 4, &far));
-	Buffer index = buffer_of(slots, sizeof slots);
-	tilekern_gdn_params p = r->p;
-	p.initial_state = p.final_state = far;
-	p.state_stride = apart;
-	p.state_slots = SLOTS;
-	p.state_indices = index.p;
-	for (int64_t n = 0; n < 2; n++)
-		OK(tilert_upload(numeric_device(), far + (tilert_ptr)(slots[n] * apart * 4), r->in.initial + n * state, (size_t)state * 4));
-	gdn_run_poison(r);
-	forward(r, &p);
-	float *got = memory((size_t)state * 4);
-	for (int64_t n = 0; n < 2; n++) {
-		OK(tilert_download(numeric_device(), got, far + (tilert_ptr)(slots[n] * apart * 4), (size_t)state * 4));
-		expect_same("far state", final + n * state, got, state);
-	}
-	OK(tilert_free(numeric_device(), far));
-	buffer_free(index);
-	free(got);
-	free(final);
+	forward_far_slots(&f);
 	gdn_run_free(r);
 }
 

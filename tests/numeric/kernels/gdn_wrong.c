@@ -3,88 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/check/random.h"
 #include "tests/numeric/kernels/gdn_check.h"
 
 enum { RAW = TILEKERN_RAW_GATE, NORM = TILEKERN_L2NORM, SIGMOID = TILEKERN_SIGMOID_BETA, TWICE = TILEKERN_TWICE_BETA };
 
-static int64_t wild_offset(Random *r, int64_t tokens, bool i64)
-{
-	const int64_t extremes[] = { -1, -64, -100000, INT32_MIN, INT32_MAX, INT32_MAX - 63, tokens + 1, tokens + 64, 0, tokens };
-	const int64_t far[] = { INT64_MIN, INT64_MAX, INT64_C(1) << 32, (INT64_C(1) << 32) + 5, -(INT64_C(1) << 40) };
-	switch (pick(r, i64 ? 5 : 4)) {
-	case 0: return extremes[pick(r, 10)];
-	case 1: return (int32_t)random_bits(r);
-	case 4: return far[pick(r, 5)];
-	default: return pick(r, tokens + 1);
-	}
-}
-
-static void expect_unchanged(Buffer b, const void *before)
-{
-	void *now = buffer_take(b);
-	if (b.bytes)
-		assert_memory_equal(now, before, b.bytes);
-	free(now);
-}
-
-/* CPU device: sequences that overlap race. */
-static void look_for_races(bool on)
-{
-	const char *never = getenv("TILERT_NO_RACE_CHECK");
-	const tilert_cpu_checks checks = { .races = on && !(never && *never == '1'), .arithmetic = 1, .timeout = 60 };
-	if (numeric_on_cpu())
-		OK(tilert_cpu_set_checks(numeric_device(), &checks));
-}
-
-/* Offsets that are none - negative, descending, beyond the tokens: nothing but the outputs is written, and the call after it is right. */
 static void run_wild(const void *row)
 {
-	enum { ROUNDS = 5 };
 	GdnRun *r = gdn_run_make(row);
-	int64_t n = r->sequences, tokens = r->row.in.tokens, used = r->offsets[n];
-	const Buffer inputs[] = { r->q.buffer, r->k.buffer, r->v.buffer, r->g.buffer, r->beta.buffer, r->a_log, r->dt_bias, r->pool.h0 };
-	enum { INPUTS = sizeof inputs / sizeof inputs[0] };
-	void *before[INPUTS] = { NULL }, *proper = buffer_take(r->cu), *wild = memory(r->cu.bytes);
-	Random random;
-	random_init(&random, r->row.in.seed);
-	for (size_t i = 0; i < INPUTS; i++)
-		before[i] = inputs[i].p ? buffer_take(inputs[i]) : NULL;
-	look_for_races(false);
-	for (int round = 0; round < ROUNDS; round++) {
-		for (int64_t i = 0; i <= n; i++) {
-			int64_t x = wild_offset(&random, tokens, r->row.lengths_i64);
-			if (r->row.lengths_i64)
-				((int64_t *)wild)[i] = x;
-			else
-				((int32_t *)wild)[i] = (int32_t)x;
-		}
-		OK(tilert_upload(numeric_device(), r->cu.p, wild, r->cu.bytes));
-		gdn_run_poison(r);
-		gdn_run_forward(r);
-		r->offsets[n] = tokens;
-		free(gdn_run_output(r)); /* looks at the gaps */
-		free(gdn_run_final(r));
-		for (size_t i = 0; i < INPUTS; i++) {
-			if (before[i])
-				expect_unchanged(inputs[i], before[i]);
-		}
-		if (r->row.save) {
-			free(buffer_take(r->states));
-			free(buffer_take(r->records));
-			free(buffer_take(r->u.buffer));
-		}
-	}
-	look_for_races(true);
-	r->offsets[n] = used;
-	OK(tilert_upload(numeric_device(), r->cu.p, proper, r->cu.bytes));
-	gdn_run_poison(r);
-	gdn_run_forward(r);
-	gdn_check(r);
-	for (size_t i = 0; i < INPUTS; i++)
-		free(before[i]);
-	free(proper);
-	free(wild);
+	const Forward f = gdn_run_as_forward(r);
+	forward_wild(&f);
 	gdn_run_free(r);
 }
 

@@ -260,6 +260,26 @@ static void run_ends(const void *row)
 	kda_run_free(r);
 }
 
+/* With a test of forward.h; and freed. */
+static void run_with(const void *row, void (*test)(const Forward *))
+{
+	KdaRun *r = kda_run_make(row);
+	const Forward f = kda_run_as_forward(r);
+	test(&f);
+	kda_run_free(r);
+}
+
+static void run_wild(const void *row) { run_with(row, forward_wild); }
+static void run_replayed(const void *row) { run_with(row, forward_replayed); }
+static void run_far(const void *row) { run_with(row, forward_far_tokens); }
+static void run_far_rows(const void *row) { run_with(row, forward_far_rows); }
+static void run_far_slots(const void *row)
+{
+	if (!numeric_on_cpu())
+		skip(); /* a GPU has no memory that is not there until it is touched */
+	run_with(row, forward_far_slots);
+}
+
 /* Calls without sequences or heads succeed and write nothing. */
 static void run_nothing(const void *row)
 {
@@ -350,7 +370,7 @@ static int tiny[401]; /* 0 .. 3 tokens each */
 #define SHARES .processors = 6
 #define POOL .pool = { .slots = true, .in_place = true, .nulls = true, .has = true }
 #define INVARIANT .split = TILEKERN_SPLIT_INVARIANT
-static const int own_lengths[] = { 40, 1800, 0, 1100, 1, 1560, 2400, 33, -1 }, own_strong[] = { 1700, 700, 1600, 0, 31, -1 };
+static const int own_lengths[] = { 40, 1800, 0, 1100, 1, 1560, 2400, 33, -1 }, replayed_lengths[] = { 700, 1200, 33, 0, -1 }, far_lengths[] = { 70, 0, 33, 40, -1 }, own_strong[] = { 1700, 700, 1600, 0, 31, -1 };
 static const int joined_lengths[] = { 1500, 741, -1 }, uneven_lengths[] = { 40, 1500, 0, 700, 1, -1 };
 static const int shared_lengths[] = { 0, 1000, 1, 31, 0, 420, 33, -1 };
 
@@ -575,6 +595,16 @@ size_t kda_cases(NumericCase *out)
 		{ "workspace_grows", run_workspace, { INVARIANT, .tokens = 3, .states = KDA_FINAL } },
 		{ "continues_from_a_state", run_continued, { .split = TILEKERN_SPLIT_OFF, .tokens = 150, .value_heads = 2, .states = KDA_FINAL, .seed = 9 } },
 		{ "checkpoints_are_ends", run_ends, { .lengths = checked_lengths, .value_heads = 2, .states = KDA_BOTH, .pool = { .checkpoints = POOL_EVERY_64 }, .seed = 10 } },
+		{ "replayed_with_other_lengths_cut", run_replayed, { .lengths = replayed_lengths, .spare = 50, .gate = KDA_RARE, .gate16 = true, .states = KDA_BOTH, .processors = 24, .seed = 21 } },
+		{ "replayed_with_other_lengths_invariant", run_replayed, { INVARIANT, .lengths = replayed_lengths, .states = KDA_BOTH, .processors = 9, .seed = 22 } },
+		{ "wild_offsets", run_wild, { .lengths = all_lengths, .spare = 70, .value_heads = 2, .states = KDA_BOTH, .strided = true, .seed = 23 } },
+		{ "wild_offsets_shares", run_wild, { .lengths = shared_lengths, .spare = 3, .states = KDA_BOTH, .lengths_i64 = true, .seed = 24, SHARES } },
+		{ "wild_offsets_joined", run_wild, { .lengths = joined_lengths, .gate = KDA_RARE, .gate16 = true, .states = KDA_BOTH, .processors = 24, .seed = 25 } },
+		{ "wild_offsets_invariant", run_wild, { INVARIANT, .lengths = replayed_lengths, .states = KDA_BOTH, .processors = 9, .seed = 26 } },
+		{ "elements_beyond_2_31", run_far, { .lengths = far_lengths, .value_heads = 2, .states = KDA_FINAL, .seed = 28 } },
+		{ "rows_beyond_2_31", run_far_rows, { .batch = 2, .tokens = 70, .states = KDA_FINAL, .seed = 29 } },
+		{ "slots_beyond_2_31", run_far_slots, { .split = TILEKERN_SPLIT_OFF, .lengths = pair, .value_heads = 2, .states = KDA_BOTH, .seed = 30 } },
+		{ "slots_beyond_2_31_cut", run_far_slots, { .lengths = joined_lengths, .states = KDA_BOTH, .processors = 24, .seed = 31 } },
 		{ "nothing_to_do", run_nothing, { .batch = 2, .tokens = 3, .states = KDA_BOTH } },
 		{ "random_arguments", run_random, { .states = KDA_NO_STATES } },
 		{ "refuses_wrong_arguments", run_refusals, { .batch = 2, .tokens = 3, .qk_heads = 2, .states = KDA_BOTH } },

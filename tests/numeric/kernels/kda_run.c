@@ -372,3 +372,32 @@ void kda_run_check(KdaRun *r)
 	free(want.o);
 	free(want.state);
 }
+
+/* ---- as any operator's ---- */
+
+static void call_any(void *r) { kda_run_forward(r); }
+static void check_any(void *r) { kda_run_check(r); }
+static void poison_any(void *r) { kda_run_poison(r); }
+static void launch_any(void *call, tilert_stream s) { KDA_OK(tilekern_kda_launch(call, s)); }
+static void destroy_any(void *call) { tilekern_kda_call_destroy(call); }
+
+static void take_any(void *r)
+{
+	free(kda_run_output(r));
+	free(kda_run_final(r));
+}
+
+static void *prepare_any(void *run)
+{
+	KdaRun *r = run;
+	tilekern_kda_call *call;
+	KDA_OK(tilekern_kda_prepare(r->kda, &r->p, &call));
+	return call;
+}
+
+Forward kda_run_as_forward(KdaRun *r)
+{
+	return (Forward){ .run = r, .call = call_any, .check = check_any, .poison = poison_any, .take = take_any, .prepare = prepare_any, .launch = launch_any,
+		.destroy = destroy_any, .tensor = FORWARD_TENSORS_OF(r), .pool = &r->pool, .cu = r->cu, .a_log = r->a_log, .dt_bias = r->dt_bias,
+		.i64 = r->row.lengths_i64, .lengths = r->row.lengths, .tokens = r->row.tokens, .sequences = r->sequences, .offsets = r->offsets, .seed = r->row.seed };
+}

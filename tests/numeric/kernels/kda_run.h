@@ -5,7 +5,7 @@
 #include <tilekern/kda.h>
 
 #include "tests/check/delta.h"
-#include "tests/numeric/kernels/pool.h"
+#include "tests/numeric/kernels/forward.h"
 
 #define KDA_OK(call) numeric_ok((call), tilekern_last_error(), #call, __FILE__, __LINE__)
 
@@ -69,6 +69,7 @@ typedef struct KdaRun {
 KdaRun *kda_run_make(const KdaRow *row);
 void kda_run_odd_strides(KdaRun *r); /* wild ones along what there is but one of */
 void kda_run_free(KdaRun *r);
+Forward kda_run_as_forward(KdaRun *r);     /* while r is there */
 void kda_run_poison(KdaRun *r);
 void kda_run_forward(KdaRun *r);
 /* The elements of sequences; whatever else is in the buffers must still be NaN bytes.  final: NULL where there is none. */

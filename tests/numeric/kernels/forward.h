@@ -1,0 +1,42 @@
+/* forward.h - what every operator's forward promises of memory: offsets that are read when kernels run, offsets that are none, tensors and slots far apart. */
+#ifndef TILE_TESTS_FORWARD_H
+#define TILE_TESTS_FORWARD_H
+
+#include "tests/numeric/kernels/pool.h"
+
+enum { FQ, FK, FV, FO, FG, FBETA, FORWARD_TENSORS };
+
+/* A call of an operator that is ready to run; `run` is the operator's own. */
+typedef struct Forward {
+	void *run;
+	void (*call)(void *run);              /* and waits; nothing behind the workspace was written */
+	void (*check)(void *run), (*poison)(void *run);
+	void (*take)(void *run);              /* reads back all that is written, which fails when something else was */
+	void *(*prepare)(void *run);
+	void (*launch)(void *call, tilert_stream s);
+	void (*destroy)(void *call);
+	struct { const TokenTensor *tensor; tilert_ptr *p; tilekern_strides *strides; } tensor[FORWARD_TENSORS];
+	Pool *pool;
+	Buffer cu, a_log, dt_bias;
+	bool i64;
+	const int *lengths;
+	int64_t tokens, sequences, *offsets;
+	uint64_t seed;
+} Forward;
+#define FORWARD_TENSORS_OF(r) { { &(r)->q, &(r)->p.q, &(r)->p.q_strides }, { &(r)->k, &(r)->p.k, &(r)->p.k_strides }, { &(r)->v, &(r)->p.v, &(r)->p.v_strides }, \
+	{ &(r)->o, &(r)->p.o, &(r)->p.o_strides }, { &(r)->g, &(r)->p.g, &(r)->p.g_strides }, { &(r)->beta, &(r)->p.beta, &(r)->p.beta_strides } }
+
+/* What was recorded runs again with other lengths. */
+void forward_replayed(const Forward *f);
+/* Offsets that are none - negative, descending, beyond the tokens: nothing but the outputs is written, and the call after it is right. */
+void forward_wild(const Forward *f);
+/* One tensor after the other with tokens, or the two rows of a batch, so far apart that element offsets pass 2^31; the gaps are never touched.  K first, contiguous. */
+void forward_far_tokens(const Forward *f);
+void forward_far_rows(const Forward *f);
+/* Two sequences whose slots are more than 2^31 bytes apart, in place.  f32. */
+void forward_far_slots(const Forward *f);
+
+/* Of every operator, backwards too: `run` with wild offsets in `cu`, which are as they were afterwards; the n `kept` buffers do not change. */
+void offsets_wild(const Forward *f, const Buffer *kept, size_t n, void (*run)(void *user), void *user);
+
+#endif
