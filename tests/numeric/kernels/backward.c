@@ -389,6 +389,29 @@ void backward_causal(Backward *b)
 	backward_release(b);
 }
 
+/* ---- offsets that are none ---- */
+
+static void run_wild(void *user)
+{
+	const Backward *b = user;
+	float *got[GRADIENTS];
+	backward_poison(b);
+	backward_run(user);
+	backward_take(b, got);
+	for (int i = 0; i < GRADIENTS; i++)
+		free(got[i]);
+}
+
+void backward_wild(Backward *b, const Forward *f)
+{
+	Buffer kept[BY_TOKEN + 5] = { b->dout.buffer, b->dht, f->pool->h0, f->a_log, f->dt_bias };
+	for (int i = 0; i < BY_TOKEN; i++)
+		kept[5 + i] = b->input[i]->buffer;
+	offsets_wild(f, kept, sizeof kept / sizeof kept[0], run_wild, b);
+	backward_poison(b);
+	backward_check(b);
+}
+
 /* ---- views ---- */
 
 static void expect_view(const Backward *b, int which, const void *got, int64_t at, int64_t width, const float *want)

@@ -4,7 +4,7 @@
 #define TILE_TESTS_BACKWARD_H
 
 #include "tests/check/delta.h"
-#include "tests/numeric/kernels/tensors.h"
+#include "tests/numeric/kernels/forward.h"
 
 /* Gradients by token, then the others. */
 enum { DQ, DK, DV, DG, DBETA, BY_TOKEN, DH0 = BY_TOKEN, DA, DBIAS, GRADIENTS };
@@ -66,6 +66,7 @@ void backward_check(Backward *b);      /* against the recurrence */
 void backward_same_bits(Backward *b);  /* another schedule, the two-step interface and each gradient wanted alone */
 void backward_alone(Backward *b);      /* each sequence alone gives the bits that it gives beside others */
 void backward_causal(Backward *b);     /* no gradient depends on a dout that it must not depend on */
+void backward_wild(Backward *b, const Forward *f); /* offsets that are none, of f: as forward_wild */
 void backward_one_buffer(Backward *b); /* dq, dk and dv as views of one buffer */
 void backward_nothing(Backward *b);    /* no tokens */
 void backward_odd_strides(Backward *b); /* those of dout and the gradients are wild along what there is but one of */

@@ -13,8 +13,9 @@
 typedef enum Wrong {
 	NUMBER,    /* the value */
 	INFINITE,
-	OUTPUT,    /* the address of o, which is written */
-	INPUT,     /* of v, for o itself */
+	OUTPUT,    /* the address of o, or of dq, which is written */
+	INPUT,     /* of v, for what is written itself */
+	MISSING,   /* NULL */
 	STRIDES,   /* the token's is -8 */
 	ANY_VALUE  /* no value is wrong: state_v_first is in gdn_states_*, kda_*v_first* */
 } Wrong;
@@ -44,6 +45,19 @@ static const Field gdn_fields[] = { SHARED_FIELDS, FIELD(states, OUTPUT, 0), FIE
 static const Field kda_fields[] = { SHARED_FIELDS, FIELD(lower_bound, NUMBER, 0x40000000 /* 2.0f */), FIELD(saved, OUTPUT, 0), FIELD(saved_bytes, NUMBER, 0) };
 #undef PARAMS
 
+/* Of a backward. */
+#define GRADIENT_FIELDS \
+	FIELD(size, NUMBER, 8), FIELD(forward, MISSING, 0), FIELD(dout, OUTPUT, 0), FIELD(dfinal_state, OUTPUT, 0), FIELD(dq, INPUT, 0), FIELD(dk, INPUT, 0), \
+	FIELD(dv, INPUT, 0), FIELD(dg, INPUT, 0), FIELD(dbeta, INPUT, 0), FIELD(da_log, INPUT, 0), FIELD(ddt_bias, INPUT, 0), FIELD(dinitial_state, INPUT, 0), \
+	FIELD(dout_strides, STRIDES, 0), FIELD(dq_strides, STRIDES, 0), FIELD(dk_strides, STRIDES, 0), FIELD(dv_strides, STRIDES, 0), FIELD(dg_strides, STRIDES, 0), \
+	FIELD(dbeta_strides, STRIDES, 0), FIELD(workspace, OUTPUT, 0), FIELD(workspace_bytes, NUMBER, 0)
+#define PARAMS tilekern_gdn_backward_params
+static const Field gdn_backward_fields[] = { GRADIENT_FIELDS };
+#undef PARAMS
+#define PARAMS tilekern_kda_backward_params
+static const Field kda_backward_fields[] = { GRADIENT_FIELDS };
+#undef PARAMS
+
 /* The fields of a struct in order, with nothing but what alignment leaves between them. */
 static void expect_all_fields(const Field *f, size_t n, size_t size)
 {
@@ -61,8 +75,9 @@ static void spoil(unsigned char *p, const Field *f, tilert_ptr o, tilert_ptr v)
 {
 	const tilekern_strides strides = { 0, -8, 8 };
 	const float infinite = INFINITY;
+	const void *const null = NULL;
 	const void *wrong = f->wrong == INFINITE ? (const void *)&infinite : f->wrong == OUTPUT ? (const void *)&o : f->wrong == INPUT ? (const void *)&v
-		: f->wrong == STRIDES ? (const void *)&strides : (const void *)&f->value;
+		: f->wrong == STRIDES ? (const void *)&strides : f->wrong == MISSING ? (const void *)&null : (const void *)&f->value;
 	memcpy(p + f->offset, wrong, f->bytes);
 }
 
@@ -118,9 +133,48 @@ static void expect_named(tilert_status s, const Field *f)
 FIELDS_TEST(gdn, TILEKERN_RAW_GATE, (void)0)
 FIELDS_TEST(kda, TILEKERN_RAW_GATE | TILEKERN_BOUNDED_GATE, (p.saved = (tilert_ptr)1 << 50, p.saved_bytes = (size_t)1 << 40))
 
+/* Every gradient is wanted, of a forward with an initial state. */
+#define FILL_GRADIENTS(p) do { \
+	tilert_ptr at = (tilert_ptr)1 << 52; \
+	tilert_ptr *const addresses[] = { &(p)->dout, &(p)->dfinal_state, &(p)->dq, &(p)->dk, &(p)->dv, &(p)->dg, &(p)->dbeta, &(p)->da_log, &(p)->ddt_bias, \
+		&(p)->dinitial_state, &(p)->workspace }; \
+	for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++, at += (tilert_ptr)1 << 32) \
+		*addresses[i] = at; \
+} while (0)
+
+#define BACKWARD_FIELDS_TEST(OP, OPTIONS) \
+	static void run_backward_##OP(const void *unused) \
+	{ \
+		tilekern_##OP *op; \
+		tilekern_##OP##_call *call; \
+		tilekern_##OP##_params f; \
+		tilekern_##OP##_backward_params p, wrong; \
+		(void)unused; \
+		expect_all_fields(OP##_backward_fields, sizeof OP##_backward_fields / sizeof OP##_backward_fields[0], sizeof p); \
+		numeric_ok(tilekern_##OP##_open(numeric_device(), &op), tilekern_last_error(), "open", __FILE__, __LINE__); \
+		tilekern_##OP##_params_init(&f); \
+		FILL(&f, OPTIONS); \
+		f.o = 0; \
+		tilekern_##OP##_backward_params_init(&p); \
+		p.forward = &f; \
+		FILL_GRADIENTS(&p); \
+		numeric_ok(tilekern_##OP##_backward_workspace_bytes(op, &p, &p.workspace_bytes), tilekern_last_error(), "workspace_bytes", __FILE__, __LINE__); \
+		numeric_ok(tilekern_##OP##_backward_prepare(op, &p, &call), tilekern_last_error(), "prepare", __FILE__, __LINE__); \
+		tilekern_##OP##_call_destroy(call); \
+		for (size_t i = 0; i < sizeof OP##_backward_fields / sizeof OP##_backward_fields[0]; i++) { \
+			wrong = p; \
+			spoil((unsigned char *)&wrong, &OP##_backward_fields[i], p.dq, f.v); \
+			expect_named(tilekern_##OP##_backward_prepare(op, &wrong, &call), &OP##_backward_fields[i]); \
+		} \
+		tilekern_##OP##_close(op); \
+	}
+BACKWARD_FIELDS_TEST(gdn, TILEKERN_RAW_GATE)
+BACKWARD_FIELDS_TEST(kda, TILEKERN_RAW_GATE | TILEKERN_BOUNDED_GATE)
+
 size_t fields_cases(NumericCase *out)
 {
-	const NumericCase cases[] = { { "fields_of_gdn", run_gdn, NULL }, { "fields_of_kda", run_kda, NULL } };
+	const NumericCase cases[] = { { "fields_of_gdn", run_gdn, NULL }, { "fields_of_kda", run_kda, NULL },
+		{ "fields_of_gdn_backward", run_backward_gdn, NULL }, { "fields_of_kda_backward", run_backward_kda, NULL } };
 	memcpy(out, cases, sizeof cases);
 	return sizeof cases / sizeof cases[0];
 }

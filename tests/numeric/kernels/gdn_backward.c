@@ -117,6 +117,13 @@ static void run_odd_strides(const void *row)
 }
 
 static void run_one_buffer(const void *row) { backward_one_buffer(&make(row)->all); }
+static void run_wild(const void *row)
+{
+	GdnBackward *b = make(row);
+	const Forward f = gdn_run_as_forward(b->r);
+	backward_wild(&b->all, &f);
+}
+
 static void run_nothing(const void *row) { backward_nothing(&make(row)->all); }
 
 /* beta of 0, and so small that its square is nothing, in every third token. */
@@ -207,6 +214,9 @@ static GdnRow random_row(Random *r, int lengths[5])
 	row.overall = row.in.keys == GDN_KEYS_SHORT ? .2 /* equal keys: with a beta of up to 2 a state is what is left of sums that cancel */ : .015;
 	row.in.value_heads = row.in.qk_heads * (1 + pick(r, 3));
 	row.state_bf16 = toss(r);
+	row.pool = pool_random(r);
+	row.pool.in_place = false; /* the forward's that saves would change the states */
+	row.pool.checkpoints = POOL_NO_CHECKPOINTS;
 	if (toss(r))
 		pack(r, &row, lengths);
 	return row;
@@ -321,6 +331,8 @@ size_t gdn_backward_cases(NumericCase *out)
 		{ "causal_saved", run_causal, { IN(.tokens = 99, .gates = GDN_GATES_ZERO, .seed = 55), .save = true, .states = GDN_BOTH } },
 		{ "one_buffer", run_one_buffer, { .lengths = mixed, .spare = 9, IN(.qk_heads = 2, .value_heads = 4, .value_dim = 72, .seed = 56), .states = GDN_BOTH } },
 		{ "T4096_positive", run_gradients, { IN(.tokens = 4096, .key_dim = 64, .value_dim = 64, .keys = GDN_KEYS_POSITIVE, .seed = 57), .states = GDN_BOTH } },
+		{ "wild_offsets", run_wild, { .lengths = mixed, .spare = 9, IN(.value_heads = 2, .key_dim = 64, .value_dim = 72, .seed = 75), .options = RAW, .states = GDN_BOTH } },
+		{ "wild_offsets_cut", run_wild, { .lengths = long_ones, .lengths_i64 = true, IN(.seed = 76), .states = GDN_BOTH, .processors = 16 } },
 		{ "random_calls", run_random, { IN(.seed = 43) } },
 		{ "nothing_to_do", run_nothing, { IN(.batch = 2, .seed = 28), .states = GDN_BOTH } },
 		{ "refuses_wrong_arguments", run_refusals, { IN(.batch = 2, .tokens = 3, .qk_heads = 2, .seed = 29), .states = GDN_BOTH } },

@@ -79,6 +79,13 @@ static void run_causal(const void *row) { backward_causal(&make(row)->all); }
 static void run_one_buffer(const void *row) { backward_one_buffer(&make(row)->all); }
 static void run_same_bits(const void *row) { backward_same_bits(&make(row)->all); }
 static void run_alone(const void *row) { backward_alone(&make(row)->all); }
+static void run_wild(const void *row)
+{
+	KdaBackward *b = make(row);
+	const Forward f = kda_run_as_forward(b->r);
+	backward_wild(&b->all, &f);
+}
+
 static void run_nothing(const void *row) { backward_nothing(&make(row)->all); }
 
 static void run_odd_strides(const void *row)
@@ -221,10 +228,14 @@ static void run_other_forward(const void *row)
 static KdaRow random_row(Random *r, int lengths[4])
 {
 	static const unsigned options[] = { 0, NORM, NORM | BOUND, NORM | RAW | SIGMOID, NORM | BOUND | TWICE, BOUND | SIGMOID };
+	static const KdaGate gates[] = { KDA_BOUNDED, KDA_BOUNDED, KDA_MILD, KDA_MILD, KDA_ZERO, KDA_FIVE, KDA_RESETS, KDA_RARE };
 	KdaRow row = { .batch = 1 + pick(r, 2), .tokens = 16 + pick(r, 90), .qk_heads = 1 + pick(r, 2), .key_dim = 8 + 8 * pick(r, toss(r) ? 16 : 32),
-		.value_dim = 8 + 8 * pick(r, toss(r) ? 16 : 32), .gate = toss(r) ? KDA_BOUNDED : KDA_MILD, .states = (KdaStates)pick(r, 4), .beta16 = toss(r),
+		.value_dim = 8 + 8 * pick(r, toss(r) ? 16 : 32), .gate = gates[pick(r, 8)], .pool = pool_random(r), .sixteen = toss(r), .without_a_log = pick(r, 4) == 0,
+		.without_dt_bias = pick(r, 4) == 0, .split = (tilekern_split)pick(r, 4), .processors = toss(r) ? 2 + pick(r, 12) : 0, .states = (KdaStates)pick(r, 4), .beta16 = toss(r),
 		.state_v_first = toss(r), .state_bf16 = toss(r), .strided = toss(r), .options = options[pick(r, 6)], .seed = random_bits(r) };
-	row.value_heads = row.qk_heads * (1 + pick(r, 3));
+	row.value_heads = row.qk_heads * (1 + pick(r, pick(r, 4) ? 3 : 8));
+	row.pool.in_place = false; /* the forward's that saves would change the states */
+	row.pool.checkpoints = POOL_NO_CHECKPOINTS;
 	row.gate16 = toss(r);
 	row.fp16 = toss(r);
 	if (toss(r)) {
@@ -257,7 +268,7 @@ static void run_random(const void *unused)
 				row.strided ? " strided" : "", row.lengths ? " packed" : "");
 		if (named && row.lengths)
 			print_message("    %d %d %d\n", lengths[0], lengths[1], lengths[2]);
-		run_gradients(&row);
+		(pick(&r, 3) ? run_gradients : run_saved)(&row);
 	}
 }
 
@@ -347,6 +358,8 @@ size_t kda_backward_cases(NumericCase *out)
 		{ "alone", run_alone, { .lengths = mixed, .qk_heads = 2, .value_heads = 4, .states = KDA_BOTH, .split = TILEKERN_SPLIT_OFF, .seed = 52 } },
 		{ "alone_invariant", run_alone, { .lengths = longest, .gate = KDA_MILD, .states = KDA_BOTH, .split = TILEKERN_SPLIT_INVARIANT, .processors = 6, .seed = 53 } },
 		{ "other_parameters_of_the_forward", run_other_forward, { .tokens = 33, .seed = 26 } },
+		{ "wild_offsets", run_wild, { .lengths = mixed, .spare = 9, .value_heads = 2, .key_dim = 64, .value_dim = 72, .options = NORM | BOUND, .states = KDA_BOTH, .seed = 75 } },
+		{ "wild_offsets_cut", run_wild, { .lengths = longest, .lengths_i64 = true, .key_dim = 64, .value_dim = 64, .states = KDA_BOTH, .processors = 6, .seed = 76 } },
 		{ "random_calls", run_random, { .seed = 25 } },
 		{ "nothing_to_do", run_nothing, { .batch = 2, .states = KDA_BOTH, .seed = 19 } },
 		{ "16_bit_parameters_beside_their_gradients", run_neighbours, { .tokens = 3, .value_heads = 8, .options = RAW, .sixteen = true, .seed = 55 } },

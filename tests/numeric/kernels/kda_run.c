@@ -13,9 +13,10 @@ static double *doubles(int64_t n) { return memory((size_t)(n > 0 ? n : 1) * size
 
 /* ---- tensors of tokens ---- */
 
-static TokenTensor tensor(const KdaRow *row, int64_t heads, int64_t width, tilert_dtype dtype)
+/* copied: by TMA. */
+static TokenTensor tensor(const KdaRow *row, int64_t heads, int64_t width, bool copied, tilert_dtype dtype)
 {
-	TokenTensor t = tokens_layout((TokenShape){ row->batch, row->tokens, heads, width }, dtype, width != 1, row->strided);
+	TokenTensor t = tokens_layout((TokenShape){ row->batch, row->tokens, heads, width }, dtype, copied, row->strided);
 	t.value = doubles(tokens_elements(&t));
 	return t;
 }
@@ -170,13 +171,13 @@ static void make_tensors(KdaRun *r, Random *random)
 {
 	const KdaRow *row = &r->row;
 	tilert_dtype io = row->fp16 ? TILERT_F16 : TILERT_BF16;
-	r->q = tensor(row, row->qk_heads, row->key_dim, io);
-	r->k = tensor(row, row->qk_heads, row->key_dim, io);
-	r->v = tensor(row, row->value_heads, row->value_dim, io);
-	r->o = tensor(row, row->value_heads, row->value_dim, io);
+	r->q = tensor(row, row->qk_heads, row->key_dim, true, io);
+	r->k = tensor(row, row->qk_heads, row->key_dim, true, io);
+	r->v = tensor(row, row->value_heads, row->value_dim, true, io);
+	r->o = tensor(row, row->value_heads, row->value_dim, true, io);
 	const tilert_dtype other = row->crossed == row->fp16 ? TILERT_BF16 : TILERT_F16;
-	r->g = tensor(row, row->value_heads, row->key_dim, row->gate16 ? other : TILERT_F32);
-	r->beta = tensor(row, row->value_heads, 1, row->beta16 ? other : TILERT_F32);
+	r->g = tensor(row, row->value_heads, row->key_dim, true, row->gate16 ? other : TILERT_F32);
+	r->beta = tensor(row, row->value_heads, 1, false, row->beta16 ? other : TILERT_F32);
 	fill_vectors(&r->q, row->keys, false, random);
 	fill_vectors(&r->k, row->keys, true, random);
 	fill_gates(row, &r->g, random);
