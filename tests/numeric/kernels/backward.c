@@ -220,6 +220,15 @@ void backward_check(Backward *b)
 	backward_release(b);
 }
 
+void backward_of_ends(Backward *b)
+{
+	for (int64_t i = 0; i < tokens_elements(&b->dout); i++)
+		b->dout.value[i] = 0;
+	tokens_upload_values(&b->dout, tokens(b));
+	*b->field.dout = tokens_address(&b->dout);
+	backward_check(b);
+}
+
 /* ---- bits ---- */
 
 void backward_take(const Backward *b, float *out[GRADIENTS])

@@ -63,6 +63,7 @@ void backward_release(Backward *b);
 
 /* Tests, which release b. */
 void backward_check(Backward *b);      /* against the recurrence */
+void backward_of_ends(Backward *b);    /* the same of final states' gradients alone: dout is zeros */
 void backward_same_bits(Backward *b);  /* another schedule, the two-step interface and each gradient wanted alone */
 void backward_alone(Backward *b);      /* each sequence alone gives the bits that it gives beside others */
 void backward_causal(Backward *b);     /* no gradient depends on a dout that it must not depend on */

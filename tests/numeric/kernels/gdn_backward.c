@@ -105,6 +105,7 @@ static GdnBackward *make(const GdnRow *row) { return make_sized(row, 1); }
 static void run_gradients(const void *row) { backward_check(&make(row)->all); }
 static void run_tiny(const void *row) { backward_check(&make_sized(row, 1e-6F)->all); }
 static void run_large(const void *row) { backward_check(&make_sized(row, 1e3F)->all); }
+static void run_of_ends(const void *row) { backward_of_ends(&make(row)->all); }
 static void run_same_bits(const void *row) { backward_same_bits(&make(row)->all); }
 static void run_alone(const void *row) { backward_alone(&make(row)->all); }
 static void run_causal(const void *row) { backward_causal(&make(row)->all); }
@@ -247,6 +248,7 @@ size_t gdn_backward_cases(NumericCase *out)
 	static const struct { const char *name; void (*run)(const void *); GdnRow row; } cases[] = {
 		{ "mild", run_gradients, { IN(.tokens = 173, .qk_heads = 2, .seed = 1) } },
 		{ "states", run_gradients, { IN(.batch = 2, .tokens = 77, .seed = 2), .states = GDN_BOTH } },
+		{ "of_final_states_alone", run_of_ends, { IN(.tokens = 70, .value_heads = 2, .key_dim = 64, .value_dim = 40, .seed = 81), .options = NORM, .states = GDN_FINAL } },
 		{ "states_v_first", run_gradients, { IN(.tokens = 65, .seed = 3), .states = GDN_BOTH, .state_v_first = true } },
 		{ "no_decay", run_gradients, { IN(.tokens = 200, .gates = GDN_GATES_ZERO, .seed = 4), .states = GDN_BOTH } },
 		{ "-5", run_gradients, { IN(.tokens = 100, .gates = GDN_GATES_STRONG, .seed = 5), .states = GDN_BOTH } },

@@ -77,6 +77,7 @@ static void run_small(const void *row) { backward_check(&make_sized(row, 1e-3F)-
 static void run_large(const void *row) { backward_check(&make_sized(row, 1e3F)->all); }
 static void run_causal(const void *row) { backward_causal(&make(row)->all); }
 static void run_one_buffer(const void *row) { backward_one_buffer(&make(row)->all); }
+static void run_of_ends(const void *row) { backward_of_ends(&make(row)->all); }
 static void run_same_bits(const void *row) { backward_same_bits(&make(row)->all); }
 static void run_alone(const void *row) { backward_alone(&make(row)->all); }
 static void run_wild(const void *row)
@@ -228,7 +229,7 @@ static void run_other_forward(const void *row)
 static KdaRow random_row(Random *r, int lengths[4])
 {
 	static const unsigned options[] = { 0, NORM, NORM | BOUND, NORM | RAW | SIGMOID, NORM | BOUND | TWICE, BOUND | SIGMOID };
-	static const KdaGate gates[] = { KDA_BOUNDED, KDA_BOUNDED, KDA_MILD, KDA_MILD, KDA_ZERO, KDA_FIVE, KDA_RESETS, KDA_RARE };
+	static const KdaGate gates[] = { KDA_BOUNDED, KDA_BOUNDED, KDA_MILD, KDA_MILD, KDA_ZERO, KDA_TWENTY, KDA_RESETS, KDA_RARE };
 	KdaRow row = { .batch = 1 + pick(r, 2), .tokens = 16 + pick(r, 90), .qk_heads = 1 + pick(r, 2), .key_dim = 8 + 8 * pick(r, toss(r) ? 16 : 32),
 		.value_dim = 8 + 8 * pick(r, toss(r) ? 16 : 32), .gate = gates[pick(r, 8)], .pool = pool_random(r), .sixteen = toss(r), .without_a_log = pick(r, 4) == 0,
 		.without_dt_bias = pick(r, 4) == 0, .split = (tilekern_split)pick(r, 4), .processors = toss(r) ? 2 + pick(r, 12) : 0, .states = (KdaStates)pick(r, 4), .beta16 = toss(r),
@@ -278,8 +279,10 @@ size_t kda_backward_cases(NumericCase *out)
 	static const struct { const char *name; void (*run)(const void *); KdaRow row; } cases[] = {
 		{ "bounded", run_gradients, { .tokens = 173, .value_heads = 2, .qk_heads = 2, .seed = 1 } },
 		{ "states", run_gradients, { .batch = 2, .tokens = 77, .gate = KDA_MILD, .states = KDA_BOTH, .seed = 2 } },
+		{ "of_final_states_alone", run_of_ends, { .tokens = 70, .value_heads = 2, .key_dim = 64, .value_dim = 40, .gate = KDA_MILD, .options = NORM | BOUND, .states = KDA_FINAL, .seed = 81 } },
 		{ "states_v_first", run_gradients, { .tokens = 65, .states = KDA_BOTH, .state_v_first = true, .seed = 3 } },
 		{ "no_decay", run_gradients, { .tokens = 200, .gate = KDA_ZERO, .states = KDA_BOTH, .seed = 4 } },
+		{ "-5_raw", run_gradients, { .tokens = 100, .gate = KDA_TWENTY, .options = BOUND, .key_dim = 64, .states = KDA_BOTH, .seed = 80 } },
 		{ "-5", run_gradients, { .tokens = 100, .gate = KDA_FIVE, .states = KDA_BOTH, .seed = 5 } },
 		{ "-4_to_0", run_gradients, { .tokens = 173, .value_heads = 2, .gate = KDA_FOUR, .states = KDA_BOTH, .seed = 26 } },
 		{ "positive", run_gradients, { .tokens = 200, .gate = KDA_MILD, .keys = KDA_POSITIVE, .seed = 6, .overall = .008 } },
@@ -333,7 +336,9 @@ size_t kda_backward_cases(NumericCase *out)
 		{ "fp16_everything", run_gradients, { .lengths = mixed, .spare = 70, .fp16 = true, .beta16 = true, .options = NORM | RAW, .states = KDA_BOTH,
 			.strided = true, .seed = 30 } },
 		{ "f32_gates_fp16", run_gradients, { .tokens = 70, .qk_heads = 2, .value_heads = 4, .fp16 = true, .options = NORM | BOUND | SIGMOID, .seed = 31 } },
-		{ "several_items", run_gradients, { .tokens = 150, .value_heads = 3, .options = NORM | BOUND, .processors = 2, .states = KDA_BOTH, .seed = 32 } },
+		/* Gates of which many are SHARP (backward_grads.tile), one chunk after the other by a CTA. */
+		{ "several_items", run_gradients, { .tokens = 150, .value_heads = 3, .gate = KDA_TWENTY, .options = NORM | RAW, .processors = 2, .states = KDA_BOTH, .seed = 32 } },
+		{ "f32_several_items", run_gradients, { .tokens = 150, .value_heads = 2, .gate = KDA_TWENTY, .options = RAW, .processors = 1, .states = KDA_BOTH, .seed = 33 } },
 		{ "resets", run_gradients, { .tokens = 200, .value_heads = 2, .gate = KDA_RESETS, .states = KDA_BOTH, .seed = 33 } },
 		{ "-20_to_0", run_gradients, { .tokens = 140, .gate = KDA_TWENTY, .states = KDA_BOTH, .seed = 34, .overall = .007 } },
 		{ "any_gate", run_gradients, { .tokens = 140, .value_heads = 2, .gate = KDA_ANY, .states = KDA_BOTH, .seed = 35 } },

@@ -98,12 +98,15 @@ static double log_decay(KdaGate kind, double reset, Random *random)
 	}
 }
 
+/* Before the formula. */
+static double raw_gate(KdaGate kind, Random *random) { return kind == KDA_TWENTY ? 20 * random_unit(random) : 2 * (double)random_normal(random) - 2; }
+
 static void fill_gates(const KdaRow *row, TokenTensor *g, Random *random)
 {
 	for (int64_t i = 0; i < g->batch * g->tokens * g->heads; i++) {
 		double reset = random_unit(random);
 		for (int64_t j = 0; j < g->width; j++)
-			g->value[i * g->width + j] = row->options & TILEKERN_RAW_GATE ? 2 * (double)random_normal(random) - 2 : log_decay(row->gate, reset, random);
+			g->value[i * g->width + j] = row->options & TILEKERN_RAW_GATE ? raw_gate(row->gate, random) : log_decay(row->gate, reset, random);
 	}
 }
 

@@ -11,7 +11,7 @@
 
 typedef enum KdaStates { KDA_NO_STATES, KDA_FINAL, KDA_INITIAL, KDA_BOTH } KdaStates;
 
-typedef enum KdaGate { /* log gates; raw ones are normal */
+typedef enum KdaGate { /* log gates; raw ones are normal, but for KDA_TWENTY uniform in (0, 20) */
 	KDA_BOUNDED,   /* -5 sigmoid(normal - 3) */
 	KDA_MILD,      /* log sigmoid(4 + normal) */
 	KDA_ZERO,      /* nothing decays */
