@@ -116,6 +116,33 @@ tilekern_strides rows_strides(const Rows *r)
 
 int64_t rows_width(const Rows *r) { return r->written ? round_up(r->width, r->unit) : r->width; }
 
+/* From the first to the last of `extent`; of numbers that nobody has memory for, too. */
+static int64_t distance(int64_t extent, int64_t stride)
+{
+	const int64_t most = INT64_C(1) << 60;
+	return stride > 0 && extent - 1 > most / stride ? most : (extent - 1) * stride;
+}
+
+/* Rows of what is written lie side by side: from the nearest to the farthest, each stride is at least what lies within it. */
+static tilert_status check_rows_apart(const char *who, const Rows *r)
+{
+	const tilekern_strides s = rows_strides(r);
+	struct { const char *field; int64_t extent, stride; } d[] = { { "head", r->heads, s.head }, { "token", r->tokens, s.token }, { "batch", r->batch, s.batch } };
+	int64_t within = rows_width(r);
+	for (int i = 0; i < 3; i++) {
+		int nearest = i;
+		for (int j = i + 1; j < 3; j++)
+			nearest = d[j].extent > 1 && (d[nearest].extent <= 1 || d[j].stride < d[nearest].stride) ? j : nearest;
+		const int64_t extent = d[nearest].extent, stride = d[nearest].stride;
+		if (extent > 1 && stride < within)
+			return launch_fail(TILERT_EINVAL, "%s: %s_strides.%s is %lld, but %lld elements lie within it: rows that are written overlap", who, r->name,
+				d[nearest].field, (long long)stride, (long long)within);
+		within = extent > 1 ? within + distance(extent, stride) : within;
+		d[nearest] = d[i];
+	}
+	return TILERT_OK;
+}
+
 tilert_status check_strides(const char *who, const Rows *rows, size_t n)
 {
 	const int64_t farthest = INT64_C(1) << 38; /* elements; tensor maps have 40 bits of bytes */
@@ -132,6 +159,11 @@ tilert_status check_strides(const char *who, const Rows *rows, size_t n)
 				return launch_fail(TILERT_EINVAL, "%s: %s_strides.%s is %lld, not a multiple of %lld (copies move 16 bytes)", who, r->name, all[i].field,
 					(long long)all[i].value, (long long)r->unit);
 		}
+		if (r->p && r->written && r->batch > 0 && r->tokens > 0 && r->heads > 0) {
+			const tilert_status status = check_rows_apart(who, r);
+			if (status != TILERT_OK)
+				return status;
+		}
 	}
 	return TILERT_OK;
 }
@@ -144,7 +176,7 @@ Region rows_region(const Rows *t)
 		return r;
 	bool heads_inside = s.head <= s.token;
 	int64_t inner = heads_inside ? s.head : s.token, outer = heads_inside ? s.token : s.head, count = heads_inside ? t->heads : t->tokens;
-	int64_t last = (t->batch - 1) * s.batch + (t->tokens - 1) * s.token + (t->heads - 1) * s.head, bytes = (int64_t)tilert_dtype_size(t->dtype);
+	int64_t last = distance(t->batch, s.batch) + distance(t->tokens, s.token) + distance(t->heads, s.head), bytes = (int64_t)tilert_dtype_size(t->dtype);
 	bool gaps = inner > t->width && outer % inner == 0;
 	r.bytes = (last + rows_width(t)) * bytes;
 	r.row = (gaps ? rows_width(t) : (count - 1) * inner + rows_width(t)) * bytes;

@@ -355,6 +355,8 @@ static void run_refusals(const void *row)
 	REFUSED((p.q_strides = r->q.strides, p.q_strides.token += 4), "q_strides.token", "multiple of 8");
 	REFUSED((p.g_strides = r->g.strides, p.g_strides.head += 2), "g_strides.head", "multiple of 4");
 	REFUSED((p.v_strides = r->v.strides, p.v_strides.batch = -8), "v_strides.batch", "-8");
+	REFUSED((p.o_strides = r->o.strides, p.o_strides.head = 64), "o_strides.head", "64", "128", "overlap");
+	REFUSED((p.o_strides = r->o.strides, p.o_strides.token = 128), "o_strides.token", "is 128", "256", "overlap");
 	REFUSED(p.o = p.v + 256, "v (", "o (", "overlap");
 	REFUSED(p.initial_state = p.final_state + 1024, "initial_state", "final_state", "overlap");
 	REFUSED((p.tokens = INT32_MAX, p.batch = INT32_MAX), "chunks");

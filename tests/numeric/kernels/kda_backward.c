@@ -168,6 +168,7 @@ static void run_refusals(const void *row)
 	REFUSED(p.dq += 8, "dq is at", "16");
 	REFUSED(p.dinitial_state += 4, "dinitial_state is at", "16");
 	REFUSED((p.dg_strides = b->all.token[DG].strides, p.dg_strides.token += 4), "dg_strides.token", "multiple of 8");
+	REFUSED((p.dk_strides = b->all.token[DK].strides, p.dk_strides.batch = 0), "dk_strides.batch is 0", "128", "overlap");
 	REFUSED(p.dq = f.q, "q (", "dq (", "overlap");
 	REFUSED(p.dv = p.dout + 256, "dout (", "dv (", "overlap");
 	REFUSED(p.dv = f.v, "v (", "dv (", "overlap");
