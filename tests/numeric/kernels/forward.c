@@ -208,3 +208,47 @@ void forward_far_slots(const Forward *f)
 	free(got);
 	free(final);
 }
+
+/* ---- checkpoints in the pool ---- */
+
+/* The slots of rows, behind those of the pool. */
+static int32_t *slots_behind(const Pool *p)
+{
+	int32_t *slot = buffer_take(p->rows);
+	for (size_t i = 0; i < p->rows.bytes / sizeof *slot; i++)
+		slot[i] += (int32_t)p->slots;
+	return slot;
+}
+
+void forward_checkpoints_in_pool(const Forward *f)
+{
+	Pool *p = f->pool;
+	const PoolFields *field = &p->field;
+	const int64_t state = pool_state(p), slots = p->slots + *field->checkpoint_slots;
+	f->call(f->run);
+	float *final = pool_final(p), *want = pool_checkpoints(p);
+	f->poison(f->run);
+	float *before = buffer_take(p->h0);
+	const Buffer all = buffer_poisoned((size_t)(slots * p->stride) * sizeof(float));
+	OK(tilert_upload(numeric_device(), all.p, before, p->h0.bytes));
+	int32_t *slot = slots_behind(p);
+	const Buffer rows = buffer_of(slot, p->rows.bytes);
+	*field->initial_state = *field->final_state = *field->checkpoint_state = all.p;
+	*field->state_slots = *field->checkpoint_slots = slots;
+	*field->checkpoint_stride = p->stride;
+	*field->checkpoint_indices = rows.p;
+	f->call(f->run);
+	const float *got = buffer_take(all);
+	for (int64_t n = 0, tokens, row; n < p->sequences; n++) {
+		expect_same("final state", final + n * state, got + p->to[n] * p->stride, state);
+		for (int64_t i = 0; pool_checkpoint(p, n, i, &tokens, &row); i++)
+			expect_same("checkpoint", want + row * state, got + slot[row] * p->stride, state);
+	}
+	buffer_free(all);
+	buffer_free(rows);
+	free((void *)got);
+	free(before);
+	free(slot);
+	free(final);
+	free(want);
+}

@@ -36,6 +36,9 @@ void forward_far_rows(const Forward *f);
 /* Two sequences whose slots are more than 2^31 bytes apart, in place.  f32. */
 void forward_far_slots(const Forward *f);
 
+/* Checkpoints that go to slots of the pool that the states are in, in place: the bits of those that go elsewhere.  f32, K first, i32 indices of slots and checkpoints. */
+void forward_checkpoints_in_pool(const Forward *f);
+
 /* Of every operator, backwards too: `run` with wild offsets in `cu`, which are as they were afterwards; the n `kept` buffers do not change. */
 void offsets_wild(const Forward *f, const Buffer *kept, size_t n, void (*run)(void *user), void *user);
 

@@ -145,6 +145,14 @@ static void run_far_slots(const void *row)
 	gdn_run_free(r);
 }
 
+static void run_checkpoints_in_pool(const void *row)
+{
+	GdnRun *r = gdn_run_make(row);
+	const Forward f = gdn_run_as_forward(r);
+	forward_checkpoints_in_pool(&f);
+	gdn_run_free(r);
+}
+
 /* More tokens, sequences or heads never need less. */
 static void run_workspace(const void *unused)
 {
@@ -264,6 +272,8 @@ size_t gdn_states_cases(NumericCase *out)
 			.pool = { .slots = true, .in_place = true } } },
 		{ "slots_beyond_2_31", run_far_slots, { .in = { .value_heads = 2, .seed = 13 }, .lengths = two, .states = GDN_BOTH, .split = TILEKERN_SPLIT_OFF } },
 		{ "slots_beyond_2_31_single", run_far_slots, { .in = { .value_heads = 2, .seed = 15 }, .lengths = two, .states = GDN_BOTH, .processors = 3 } },
+		{ "checkpoints_in_pool", run_checkpoints_in_pool, { .in = { .gates = GDN_GATES_ZERO, .seed = 17 }, .lengths = some_long, .states = GDN_BOTH, .split = TILEKERN_SPLIT_EXACT,
+			.processors = 16, .pool = { .slots = true, .in_place = true, .checkpoints = POOL_EVERY_192, .checkpoint_slots = true } } },
 		{ "workspace_grows", run_workspace, { .states = GDN_NO_STATES } },
 		{ "states_refused", run_refusals, { .in = { .qk_heads = 1, .value_heads = 2, .seed = 14 }, .lengths = lengths, .states = GDN_BOTH,
 			.pool = { .slots = true, .checkpoints = POOL_EVERY_64 } } },

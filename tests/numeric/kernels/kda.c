@@ -273,6 +273,7 @@ static void run_wild(const void *row) { run_with(row, forward_wild); }
 static void run_replayed(const void *row) { run_with(row, forward_replayed); }
 static void run_far(const void *row) { run_with(row, forward_far_tokens); }
 static void run_far_rows(const void *row) { run_with(row, forward_far_rows); }
+static void run_checkpoints_in_pool(const void *row) { run_with(row, forward_checkpoints_in_pool); }
 static void run_far_slots(const void *row)
 {
 	if (!numeric_on_cpu())
@@ -607,6 +608,8 @@ size_t kda_cases(NumericCase *out)
 		{ "rows_beyond_2_31", run_far_rows, { .batch = 2, .tokens = 70, .states = KDA_FINAL, .seed = 29 } },
 		{ "slots_beyond_2_31", run_far_slots, { .split = TILEKERN_SPLIT_OFF, .lengths = pair, .value_heads = 2, .states = KDA_BOTH, .seed = 30 } },
 		{ "slots_beyond_2_31_cut", run_far_slots, { .lengths = joined_lengths, .states = KDA_BOTH, .processors = 24, .seed = 31 } },
+		{ "checkpoints_in_pool", run_checkpoints_in_pool, { .lengths = checked_lengths, .states = KDA_BOTH, .seed = 32,
+			.pool = { .slots = true, .in_place = true, .checkpoints = POOL_EVERY_64, .checkpoint_slots = true } } },
 		{ "nothing_to_do", run_nothing, { .batch = 2, .tokens = 3, .states = KDA_BOTH } },
 		{ "random_arguments", run_random, { .states = KDA_NO_STATES } },
 		{ "refuses_wrong_arguments", run_refusals, { .batch = 2, .tokens = 3, .qk_heads = 2, .states = KDA_BOTH } },
