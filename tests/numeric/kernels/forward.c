@@ -102,6 +102,39 @@ void offsets_wild(const Forward *f, const Buffer *kept, size_t n, void (*run)(vo
 	free(wild);
 }
 
+/* Numbers of any size in a buffer of i32 or i64, if there is one. */
+static void upload_wild(Random *r, Buffer b, bool i64)
+{
+	unsigned char *x = memory(b.bytes);
+	for (size_t i = 0; i < b.bytes / (i64 ? 8 : 4); i++) {
+		const int64_t wild = wild_offset(r, 8, i64);
+		const int32_t small = (int32_t)wild;
+		memcpy(x + i * (i64 ? 8 : 4), i64 ? (const void *)&wild : &small, i64 ? 8 : 4);
+	}
+	if (b.p)
+		OK(tilert_upload(numeric_device(), b.p, x, b.bytes));
+	free(x);
+}
+
+void forward_wild_checkpoints(const Forward *f)
+{
+	const Pool *p = f->pool;
+	Random random;
+	random_init(&random, f->seed);
+	look_for_races(false);
+	for (int round = 0; round < 6; round++) {
+		upload_wild(&random, p->stops, f->i64);
+		upload_wild(&random, p->starts, f->i64);
+		if (round % 2)
+			upload_wild(&random, p->rows, p->spec.i64);
+		f->poison(f->run);
+		f->call(f->run);
+		f->take(f->run);
+		free(buffer_take(p->checkpoints));
+	}
+	look_for_races(true);
+}
+
 static void run_wild(void *user)
 {
 	const Forward *f = user;

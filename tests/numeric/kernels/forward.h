@@ -30,6 +30,8 @@ typedef struct Forward {
 void forward_replayed(const Forward *f);
 /* Offsets that are none - negative, descending, beyond the tokens: nothing but the outputs is written, and the call after it is right. */
 void forward_wild(const Forward *f);
+/* The same of checkpoint_offsets, checkpoint_starts and checkpoint_indices. */
+void forward_wild_checkpoints(const Forward *f);
 /* One tensor after the other with tokens, or the two rows of a batch, so far apart that element offsets pass 2^31; the gaps are never touched.  K first, contiguous. */
 void forward_far_tokens(const Forward *f);
 void forward_far_rows(const Forward *f);

@@ -15,6 +15,14 @@ static void run_wild(const void *row)
 	gdn_run_free(r);
 }
 
+static void run_wild_checkpoints(const void *row)
+{
+	GdnRun *r = gdn_run_make(row);
+	const Forward f = gdn_run_as_forward(r);
+	forward_wild_checkpoints(&f);
+	gdn_run_free(r);
+}
+
 /* Calls without sequences or heads succeed and write nothing. */
 static void run_nothing(const void *row)
 {
@@ -173,6 +181,10 @@ size_t gdn_wrong_cases(NumericCase *out)
 		{ "wild_offsets_i64_fp16", run_wild, { .in = { .key_dim = 64, .value_dim = 64, .fp16 = true, .seed = 32 }, .lengths = around, .lengths_i64 = true,
 			.states = GDN_BOTH } },
 		{ "wild_offsets_saves", run_wild, { .in = { .value_heads = 2, .seed = 34 }, .lengths = all_lengths, .save = true, .states = GDN_BOTH } },
+		{ "wild_checkpoints", run_wild_checkpoints, { .in = { .key_dim = 64, .value_dim = 64, .seed = 39 }, .lengths = all_lengths, .states = GDN_BOTH,
+			.pool = { .slots = true, .checkpoints = POOL_EVERY_64, .checkpoint_slots = true } } },
+		{ "wild_checkpoints_at_offsets", run_wild_checkpoints, { .in = { .seed = 40 }, .lengths = few_long, .lengths_i64 = true, AUTO, .states = GDN_FINAL,
+			.pool = { .checkpoints = POOL_AT_OFFSETS } } },
 		{ "wild_offsets_k200", run_wild, { .in = { .key_dim = 200, .value_dim = 72, .seed = 35 }, .lengths = around, .spare = 3, .save = true, .states = GDN_BOTH,
 			.lengths_i64 = true } },
 		{ "wild_offsets_single", run_wild, { .in = { .value_heads = 2, .seed = 38 }, .lengths = serving, .options = NORM, .states = GDN_BOTH, FEW } },

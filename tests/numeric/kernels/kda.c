@@ -274,6 +274,7 @@ static void run_replayed(const void *row) { run_with(row, forward_replayed); }
 static void run_far(const void *row) { run_with(row, forward_far_tokens); }
 static void run_far_rows(const void *row) { run_with(row, forward_far_rows); }
 static void run_checkpoints_in_pool(const void *row) { run_with(row, forward_checkpoints_in_pool); }
+static void run_wild_checkpoints(const void *row) { run_with(row, forward_wild_checkpoints); }
 static void run_far_slots(const void *row)
 {
 	if (!numeric_on_cpu())
@@ -610,6 +611,10 @@ size_t kda_cases(NumericCase *out)
 		{ "slots_beyond_2_31_cut", run_far_slots, { .lengths = joined_lengths, .states = KDA_BOTH, .processors = 24, .seed = 31 } },
 		{ "checkpoints_in_pool", run_checkpoints_in_pool, { .lengths = checked_lengths, .states = KDA_BOTH, .seed = 32,
 			.pool = { .slots = true, .in_place = true, .checkpoints = POOL_EVERY_64, .checkpoint_slots = true } } },
+		{ "wild_checkpoints", run_wild_checkpoints, { .lengths = checked_lengths, .states = KDA_FINAL, .seed = 33,
+			.pool = { .i64 = true, .checkpoints = POOL_EVERY_64, .checkpoint_slots = true } } },
+		{ "wild_checkpoints_at_offsets", run_wild_checkpoints, { .lengths = checked_lengths, .lengths_i64 = true, .key_dim = 64, .value_dim = 64, .states = KDA_BOTH, .seed = 34,
+			.pool = { .checkpoints = POOL_AT_OFFSETS } } },
 		{ "nothing_to_do", run_nothing, { .batch = 2, .tokens = 3, .states = KDA_BOTH } },
 		{ "random_arguments", run_random, { .states = KDA_NO_STATES } },
 		{ "refuses_wrong_arguments", run_refusals, { .batch = 2, .tokens = 3, .qk_heads = 2, .states = KDA_BOTH } },
