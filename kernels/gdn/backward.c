@@ -99,46 +99,20 @@ static tilert_status check_served(const char *who, const Params *p, const tileke
 	return s == TILERT_OK ? gradients_check_raw(who, f->options, p->da_log, p->ddt_bias) : s;
 }
 
-static tilert_status check_addresses(const char *who, const Params *p, const tilekern_gdn_params *f)
+/* Of what the backward adds to the forward. */
+static tilert_status check_own(const char *who, const Params *p, const tilekern_gdn_params *f)
 {
-	const CheckPointer pointers[] = {
-		{ "dfinal_state", p->dfinal_state, 16, false }, { "dq", p->dq, 16, false }, { "dk", p->dk, 16, false }, { "dv", p->dv, 16, false },
-		{ "dg", p->dg, (unsigned)tilert_dtype_size(f->gate_dtype), false }, { "dbeta", p->dbeta, (unsigned)tilert_dtype_size(f->beta_dtype), false },
-		{ "da_log", p->da_log, 16, false }, { "ddt_bias", p->ddt_bias, 16, false }, { "dinitial_state", p->dinitial_state, 16, false },
-		{ "workspace", p->workspace, WORKSPACE_ALIGN, f->tokens > 0 }, { "states", f->states, 16, false }, { "u", f->u, 16, false },
-		{ "records", f->records, WORKSPACE_ALIGN, false },
-	};
-	return check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
-}
-
-/* Kernels read inputs again when others have written: what is written overlaps nothing. */
-static tilert_status check_regions(const char *who, const Params *p, const tilekern_gdn_params *f)
-{
-	enum { OWN = 10 };
+	const int64_t hv = f->value_heads, chunks = f->tokens > 0 ? sequences_slots(SEQUENCES_OF(f)) * hv : 0;
 	const Rows rows[] = ROWS_OF(p, f);
-	Rows given[GDN_ROWS];
 	const States st = STATES_OF(f);
-	const int64_t hv = f->value_heads, chunks = f->tokens > 0 ? sequences_slots(SEQUENCES_OF(f)) * hv : 0, states = sequences_count(SEQUENCES_OF(f)) * hv * f->key_dim * f->value_dim * (int64_t)sizeof(float);
-	Region r[OWN + GDN_ROWS + GRADIENTS + STATES_REGIONS] = {
-		{ "workspace", p->workspace, f->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true },
-		{ "a_log", f->a_log, hv * (int64_t)tilert_dtype_size(f->a_log_dtype), 0, 0, false },
-		{ "dt_bias", f->dt_bias, hv * (int64_t)tilert_dtype_size(f->dt_bias_dtype), 0, 0, false }, sequences_region(SEQUENCES_OF(f)),
-		{ "dfinal_state", p->dfinal_state, states, 0, 0, false }, { "dinitial_state", p->dinitial_state, states, 0, 0, true },
-		{ "da_log", p->da_log, hv * 4, 0, 0, true }, { "ddt_bias", p->ddt_bias, hv * 4, 0, 0, true },
-		{ "states", f->states, chunks * f->key_dim * f->value_dim * 2, 0, 0, false },
-		{ "records", f->records, chunks * TILEKERN_GDN_RECORD_BYTES, 0, 0, false },
-	};
+	Rows given[GDN_ROWS];
 	gdn_rows(f, given);
 	given[U].written = false;
-	const tilert_status strides = check_strides(who, given, GDN_ROWS);
-	if (strides != TILERT_OK)
-		return strides;
-	for (int i = 0; i < GDN_ROWS; i++)
-		r[OWN + i] = rows_region(&given[i]);
-	for (int i = 0; i < GRADIENTS; i++)
-		r[OWN + GDN_ROWS + i] = rows_region(&rows[i]);
-	states_regions(&st, r + OWN + GDN_ROWS + GRADIENTS);
-	return check_apart(who, r, sizeof r / sizeof r[0]);
+	const CheckPointer pointers[] = { GRADIENTS_POINTERS(p, f, (unsigned)tilert_dtype_size(f->gate_dtype), 16), { "states", f->states, 16, false },
+		{ "u", f->u, 16, false }, { "records", f->records, WORKSPACE_ALIGN, false } };
+	const Region regions[] = { GRADIENTS_REGIONS(p, f, gradients_states_bytes(&st), hv), { "states", f->states, chunks * f->key_dim * f->value_dim * 2, 0, 0, false },
+		{ "records", f->records, chunks * TILEKERN_GDN_RECORD_BYTES, 0, 0, false } };
+	return gradients_check(who, &(GradientsCheck){ rows, given, GDN_ROWS, &st, pointers, sizeof pointers / sizeof pointers[0], regions, sizeof regions / sizeof regions[0] });
 }
 
 /* The forward's parameters without what it writes. */
@@ -151,16 +125,6 @@ static tilekern_gdn_params inputs(const tilekern_gdn_params *f)
 	c.workspace = 0;
 	c.workspace_bytes = 0;
 	return c;
-}
-
-/* Of what the backward adds to the forward. */
-static tilert_status check_own(const char *who, const Params *p, const tilekern_gdn_params *f)
-{
-	const Rows rows[] = ROWS_OF(p, f);
-	tilert_status s = gradients_check_rows(who, rows);
-	if (s == TILERT_OK)
-		s = check_addresses(who, p, f);
-	return s == TILERT_OK ? check_regions(who, p, f) : s;
 }
 
 static tilert_status check(const char *who, const void *params)

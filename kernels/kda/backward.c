@@ -102,44 +102,19 @@ static tilert_status check_served(const char *who, const Params *p, const tileke
 	return s == TILERT_OK ? gradients_check_raw(who, f->options, p->da_log, p->ddt_bias) : s;
 }
 
-static tilert_status check_addresses(const char *who, const Params *p, const tilekern_kda_params *f)
+/* Of what the backward adds to the forward. */
+static tilert_status check_own(const char *who, const Params *p, const tilekern_kda_params *f)
 {
-	const CheckPointer pointers[] = {
-		{ "dfinal_state", p->dfinal_state, 16, false }, { "dq", p->dq, 16, false }, { "dk", p->dk, 16, false }, { "dv", p->dv, 16, false },
-		{ "dg", p->dg, 16, false }, { "dbeta", p->dbeta, (unsigned)tilert_dtype_size(f->beta_dtype), false }, { "da_log", p->da_log, 16, false },
-		{ "ddt_bias", p->ddt_bias, 4, false }, { "dinitial_state", p->dinitial_state, 16, false },
-		{ "workspace", p->workspace, WORKSPACE_ALIGN, f->tokens > 0 },
-	};
-	return check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
-}
-
-/* Kernels read inputs again when others have written: what is written overlaps nothing. */
-static tilert_status check_regions(const char *who, const Params *p, const tilekern_kda_params *f)
-{
-	enum { OWN = 9, INPUTS = KDA_ROWS };
-	const Rows rows[] = ROWS_OF(p, f);
-	Rows given[KDA_ROWS];
-	const int64_t heads = f->value_heads * 4, ends = sequences_count(SEQUENCES_OF(f)) * f->value_heads * f->key_dim * f->value_dim * (int64_t)sizeof(float);
 	const tilekern_kda_params scan = again(p, f);
+	const Rows rows[] = ROWS_OF(p, f);
 	const States st = STATES_OF(&scan);
-	Region r[OWN + INPUTS + GRADIENTS + STATES_REGIONS] = {
-		{ "workspace", p->workspace, f->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true }, { "a_log", f->a_log, f->value_heads * (int64_t)tilert_dtype_size(f->a_log_dtype), 0, 0, false },
-		{ "dt_bias", f->dt_bias, f->value_heads * f->key_dim * (int64_t)tilert_dtype_size(f->dt_bias_dtype), 0, 0, false }, sequences_region(SEQUENCES_OF(f)),
-		{ "saved", f->saved, f->tokens > 0 ? (int64_t)f->saved_bytes : 0, 0, 0, false },
-		{ "dfinal_state", p->dfinal_state, ends, 0, 0, false }, { "dinitial_state", p->dinitial_state, ends, 0, 0, true },
-		{ "da_log", p->da_log, heads, 0, 0, true }, { "ddt_bias", p->ddt_bias, heads * f->key_dim, 0, 0, true },
-	};
+	Rows given[KDA_ROWS];
 	kda_rows(f, given);
 	given[O].p = 0;
-	const tilert_status strides = check_strides(who, given, INPUTS);
-	if (strides != TILERT_OK)
-		return strides;
-	for (int i = 0; i < INPUTS; i++)
-		r[OWN + i] = rows_region(&given[i]);
-	for (int i = 0; i < GRADIENTS; i++)
-		r[OWN + INPUTS + i] = rows_region(&rows[i]);
-	states_regions(&st, r + OWN + INPUTS + GRADIENTS);
-	return check_apart(who, r, sizeof r / sizeof r[0]);
+	const CheckPointer pointers[] = { GRADIENTS_POINTERS(p, f, 16, 4) };
+	const Region regions[] = { GRADIENTS_REGIONS(p, f, gradients_states_bytes(&st), f->value_heads * f->key_dim),
+		{ "saved", f->saved, f->tokens > 0 ? (int64_t)f->saved_bytes : 0, 0, 0, false } };
+	return gradients_check(who, &(GradientsCheck){ rows, given, KDA_ROWS, &st, pointers, sizeof pointers / sizeof pointers[0], regions, sizeof regions / sizeof regions[0] });
 }
 
 /* The forward's parameters as it would check them, its output where dv comes later. */
@@ -152,16 +127,6 @@ static tilekern_kda_params checkable(const Params *p, const tilekern_kda_params 
 	c.workspace_bytes = 0;
 	c.split = TILEKERN_SPLIT_OFF; /* which needs none */
 	return c;
-}
-
-/* Of what the backward adds to the forward. */
-static tilert_status check_own(const char *who, const Params *p, const tilekern_kda_params *f)
-{
-	const Rows rows[] = ROWS_OF(p, f);
-	tilert_status s = gradients_check_rows(who, rows);
-	if (s == TILERT_OK)
-		s = check_addresses(who, p, f);
-	return s == TILERT_OK ? check_regions(who, p, f) : s;
 }
 
 static tilert_status check(const char *who, const void *params)

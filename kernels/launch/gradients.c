@@ -56,10 +56,36 @@ tilert_status gradients_check_types(const char *who, tilert_dtype dtype, tilert_
 	return check_dtypes(who, dtypes, sizeof dtypes / sizeof dtypes[0]);
 }
 
-tilert_status gradients_check_rows(const char *who, const Rows r[GRADIENTS])
+int64_t gradients_states_bytes(const States *s) { return s->sequences * s->heads * s->key_dim * s->value_dim * (int64_t)sizeof(float); }
+
+static tilert_status check_regions(const char *who, const GradientsCheck *c)
 {
-	tilert_status s = check_pointers(who, &(CheckPointer){ "dout", r[DOUT].p, 16, r[DOUT].tokens > 0 }, 1);
-	return s == TILERT_OK ? check_strides(who, r, GRADIENTS) : s;
+	enum { MOST = 40 };
+	Region r[MOST];
+	size_t n = 0;
+	if (c->region_count + (size_t)c->input_count + GRADIENTS + STATES_REGIONS > MOST)
+		return launch_fail(TILERT_EINVAL, "%s: %zu regions and %d inputs are more than there is room for", who, c->region_count, c->input_count);
+	for (size_t i = 0; i < c->region_count; i++)
+		r[n++] = c->regions[i];
+	for (int i = 0; i < c->input_count; i++)
+		r[n++] = rows_region(&c->inputs[i]);
+	for (int i = 0; i < GRADIENTS; i++)
+		r[n++] = rows_region(&c->gradients[i]);
+	states_regions(c->states, r + n);
+	return check_apart(who, r, n + STATES_REGIONS);
+}
+
+tilert_status gradients_check(const char *who, const GradientsCheck *c)
+{
+	const Rows *dout = &c->gradients[DOUT];
+	tilert_status s = check_pointers(who, &(CheckPointer){ "dout", dout->p, 16, dout->tokens > 0 }, 1);
+	if (s == TILERT_OK)
+		s = check_strides(who, c->gradients, GRADIENTS);
+	if (s == TILERT_OK)
+		s = check_pointers(who, c->pointers, c->pointer_count);
+	if (s == TILERT_OK)
+		s = check_strides(who, c->inputs, (size_t)c->input_count);
+	return s == TILERT_OK ? check_regions(who, c) : s;
 }
 
 tilert_status gradients_check_raw(const char *who, unsigned options, tilert_ptr da_log, tilert_ptr ddt_bias)

@@ -26,8 +26,30 @@ void gradients_states_arguments(Args *a, const States *s);
 tilert_status gradients_check_dims(const char *who, int64_t key_dim, int64_t value_dim, int64_t most);
 /* What sizes of elements come from: before anything that has one. */
 tilert_status gradients_check_types(const char *who, tilert_dtype dtype, tilert_dtype gate_dtype, tilert_dtype beta_dtype);
-/* dout, which is needed, and the strides of all. */
-tilert_status gradients_check_rows(const char *who, const Rows r[GRADIENTS]);
+/* Addresses, and memory but for tensors of tokens and states, of a call p with the forward f; gate, bias: what dg and ddt_bias begin at multiples of; biases: elements of dt_bias. */
+#define GRADIENTS_POINTERS(p, f, gate, bias) { "dfinal_state", (p)->dfinal_state, 16, false }, { "dq", (p)->dq, 16, false }, { "dk", (p)->dk, 16, false }, \
+	{ "dv", (p)->dv, 16, false }, { "dg", (p)->dg, gate, false }, { "dbeta", (p)->dbeta, (unsigned)tilert_dtype_size((f)->beta_dtype), false }, \
+	{ "da_log", (p)->da_log, 16, false }, { "ddt_bias", (p)->ddt_bias, bias, false }, { "dinitial_state", (p)->dinitial_state, 16, false }, \
+	{ "workspace", (p)->workspace, WORKSPACE_ALIGN, (f)->tokens > 0 }
+#define GRADIENTS_REGIONS(p, f, states, biases) { "workspace", (p)->workspace, (f)->tokens > 0 ? (int64_t)(p)->workspace_bytes : 0, 0, 0, true }, \
+	{ "a_log", (f)->a_log, (f)->value_heads * (int64_t)tilert_dtype_size((f)->a_log_dtype), 0, 0, false }, \
+	{ "dt_bias", (f)->dt_bias, (biases) * (int64_t)tilert_dtype_size((f)->dt_bias_dtype), 0, 0, false }, sequences_region(SEQUENCES_OF(f)), \
+	{ "dfinal_state", (p)->dfinal_state, states, 0, 0, false }, { "dinitial_state", (p)->dinitial_state, states, 0, 0, true }, \
+	{ "da_log", (p)->da_log, (f)->value_heads * 4, 0, 0, true }, { "ddt_bias", (p)->ddt_bias, (biases) * 4, 0, 0, true }
+int64_t gradients_states_bytes(const States *s);
+
+/* What a backward adds to its forward. */
+typedef struct GradientsCheck {
+	const Rows *gradients, *inputs; /* [GRADIENTS]; the forward's */
+	int input_count;
+	const States *states;           /* the forward's */
+	const CheckPointer *pointers;
+	size_t pointer_count;
+	const Region *regions;          /* but for those of all these */
+	size_t region_count;
+} GradientsCheck;
+/* dout is there, strides, addresses; kernels read inputs again when others have written: what is written overlaps nothing. */
+tilert_status gradients_check(const char *who, const GradientsCheck *c);
 /* da_log and ddt_bias are those of raw gates only. */
 tilert_status gradients_check_raw(const char *who, unsigned options, tilert_ptr da_log, tilert_ptr ddt_bias);
 
