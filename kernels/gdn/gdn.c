@@ -2,6 +2,7 @@
  * records into the workspace, scan (per sequence or unit, head and block of V) carries the state over the chunks. */
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "../launch/error.h"
 #include "gdn.h"
@@ -44,14 +45,8 @@ enum { OPTIONS = TILEKERN_L2NORM | TILEKERN_RAW_GATE | TILEKERN_SIGMOID_BETA | T
 
 void gdn_rows(const tilekern_gdn_params *p, Rows r[GDN_ROWS])
 {
-	const int64_t b = p->batch, t = p->tokens, h = p->qk_heads, hv = p->value_heads;
-	r[Q] = (Rows){ "q", p->q, p->dtype, b, t, h, p->key_dim, p->q_strides, 8, false };
-	r[K] = (Rows){ "k", p->k, p->dtype, b, t, h, p->key_dim, p->k_strides, 8, false };
-	r[V] = (Rows){ "v", p->v, p->dtype, b, t, hv, p->value_dim, p->v_strides, 8, false };
-	r[O] = (Rows){ "o", p->o, p->dtype, b, t, hv, p->value_dim, p->o_strides, 8, true };
-	r[G] = (Rows){ "g", p->g, p->gate_dtype, b, t, hv, 1, p->g_strides, 1, false };
-	r[BETA] = (Rows){ "beta", p->beta, p->beta_dtype, b, t, hv, 1, p->beta_strides, 1, false };
-	r[U] = (Rows){ "u", p->u, p->dtype, b, t, hv, p->value_dim, { 0, 0, 0 }, 8, true };
+	const Rows rows[] = { FORWARD_ROWS_OF(p, 1, 1), [U] = { "u", p->u, p->dtype, p->batch, p->tokens, p->value_heads, p->value_dim, { 0, 0, 0 }, 8, true } };
+	memcpy(r, rows, sizeof rows);
 }
 
 /* Units read v again when others have written o: what is written overlaps nothing. */
@@ -60,14 +55,10 @@ static tilert_status check_regions(const char *who, const tilekern_gdn_params *p
 	enum { OWN = 6 };
 	Rows rows[GDN_ROWS];
 	const States st = states(p);
-	const int64_t chunks = p->tokens > 0 ? slots(p) * p->value_heads : 0, hv = p->value_heads;
-	Region r[OWN + GDN_ROWS + STATES_REGIONS] = {
+	const int64_t chunks = p->tokens > 0 ? slots(p) * p->value_heads : 0;
+	Region r[OWN + GDN_ROWS + STATES_REGIONS] = { FORWARD_REGIONS(p, p->value_heads),
 		{ "states", p->states, chunks * p->key_dim * p->value_dim * (int64_t)tilert_dtype_size(p->dtype), 0, 0, true },
-		{ "records", p->records, chunks * TILEKERN_GDN_RECORD_BYTES, 0, 0, true },
-		{ "workspace", p->workspace, p->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true },
-		{ "a_log", p->a_log, hv * (int64_t)tilert_dtype_size(p->a_log_dtype), 0, 0, false },
-		{ "dt_bias", p->dt_bias, hv * (int64_t)tilert_dtype_size(p->dt_bias_dtype), 0, 0, false }, sequences_region(SEQUENCES_OF(p)),
-	};
+		{ "records", p->records, chunks * TILEKERN_GDN_RECORD_BYTES, 0, 0, true } };
 	gdn_rows(p, rows);
 	for (int i = 0; i < GDN_ROWS; i++)
 		r[OWN + i] = rows_region(&rows[i]);
@@ -77,14 +68,9 @@ static tilert_status check_regions(const char *who, const tilekern_gdn_params *p
 
 static tilert_status check_addresses(const char *who, const tilekern_gdn_params *p)
 {
-	const bool tokens = p->tokens > 0, raw = tokens && (p->options & TILEKERN_RAW_GATE) != 0;
-	const unsigned gate = (unsigned)tilert_dtype_size(p->gate_dtype), beta = (unsigned)tilert_dtype_size(p->beta_dtype);
-	const CheckPointer pointers[] = {
-		{ "q", p->q, 16, tokens }, { "k", p->k, 16, tokens }, { "v", p->v, 16, tokens }, { "g", p->g, gate, tokens },
-		{ "beta", p->beta, beta, tokens }, { "o", p->o, 16, tokens }, { "a_log", p->a_log, 16, raw },
-		{ "dt_bias", p->dt_bias, 16, false }, { "workspace", p->workspace, WORKSPACE_ALIGN, tokens },
-		{ "states", p->states, 16, false }, { "u", p->u, 16, false }, { "records", p->records, WORKSPACE_ALIGN, false }, sequences_pointer(SEQUENCES_OF(p)),
-	};
+	const bool raw = p->tokens > 0 && (p->options & TILEKERN_RAW_GATE) != 0;
+	const CheckPointer pointers[] = { FORWARD_POINTERS(p, (unsigned)tilert_dtype_size(p->gate_dtype), 16, raw, p->tokens > 0), { "states", p->states, 16, false },
+		{ "u", p->u, 16, false }, { "records", p->records, WORKSPACE_ALIGN, false } };
 	return check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
 }
 
@@ -107,12 +93,7 @@ static tilert_status check(const char *who, const void *params)
 {
 	const tilekern_gdn_params *p = params;
 	const States st = states(p);
-	const CheckDtype dtypes[] = {
-		{ "dtype", p->dtype, 2, { TILERT_BF16, TILERT_F16 } }, sequences_dtype(SEQUENCES_OF(p)),
-		{ "gate_dtype", p->gate_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } }, { "beta_dtype", p->beta_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } },
-		{ "a_log_dtype", p->a_log_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } },
-		{ "dt_bias_dtype", p->dt_bias_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } },
-	};
+	const CheckDtype dtypes[] = { FORWARD_DTYPES(p) };
 	Rows rows[GDN_ROWS];
 	gdn_rows(p, rows);
 	tilert_status s = check_dtypes(who, dtypes, sizeof dtypes / sizeof dtypes[0]);

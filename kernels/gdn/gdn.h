@@ -4,8 +4,7 @@
 
 #include <tilekern/gdn.h>
 
-#include "../launch/sequences.h"
-#include "../launch/states.h"
+#include "../launch/forward.h"
 #include "plan.h"
 
 /* Axes of variants.def. */
@@ -15,7 +14,7 @@ enum { any, v64, v128, t64, t128, save, stops, kf32, vf32, kio, vio };
 
 extern const Family *const gdn_family;
 
-enum { Q, K, V, O, G, BETA, U, GDN_ROWS };
+enum { U = FORWARD_ROWS, GDN_ROWS };
 void gdn_rows(const tilekern_gdn_params *p, Rows r[GDN_ROWS]);
 /* hold: 0, or where the initial states are for this call. */
 Args gdn_arguments(const tilekern_gdn_params *p, const GdnPlan *l, tilert_ptr hold);

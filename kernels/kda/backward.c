@@ -108,13 +108,13 @@ static tilert_status check_own(const char *who, const Params *p, const tilekern_
 	const tilekern_kda_params scan = again(p, f);
 	const Rows rows[] = ROWS_OF(p, f);
 	const States st = STATES_OF(&scan);
-	Rows given[KDA_ROWS];
+	Rows given[FORWARD_ROWS];
 	kda_rows(f, given);
 	given[O].p = 0;
 	const CheckPointer pointers[] = { GRADIENTS_POINTERS(p, f, 16, 4) };
 	const Region regions[] = { GRADIENTS_REGIONS(p, f, gradients_states_bytes(&st), f->value_heads * f->key_dim),
 		{ "saved", f->saved, f->tokens > 0 ? (int64_t)f->saved_bytes : 0, 0, 0, false } };
-	return gradients_check(who, &(GradientsCheck){ rows, given, KDA_ROWS, &st, pointers, sizeof pointers / sizeof pointers[0], regions, sizeof regions / sizeof regions[0] });
+	return gradients_check(who, &(GradientsCheck){ rows, given, FORWARD_ROWS, &st, pointers, sizeof pointers / sizeof pointers[0], regions, sizeof regions / sizeof regions[0] });
 }
 
 /* The forward's parameters as it would check them, its output where dv comes later. */

@@ -3,9 +3,9 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "../launch/error.h"
-#include "../launch/states.h"
 #include "plan.h"
 #include "modules.h" /* generated: the modules as arrays */
 
@@ -56,45 +56,31 @@ static tilert_status check_bound(const char *who, const tilekern_kda_params *p)
 	return launch_fail(TILERT_EINVAL, "%s: lower_bound is %g, not in [-5, 0)", who, (double)p->lower_bound);
 }
 
-void kda_rows(const tilekern_kda_params *p, Rows r[KDA_ROWS])
+void kda_rows(const tilekern_kda_params *p, Rows r[FORWARD_ROWS])
 {
-	const int64_t b = p->batch, t = p->tokens, h = p->qk_heads, hv = p->value_heads;
-	r[Q] = (Rows){ "q", p->q, p->dtype, b, t, h, p->key_dim, p->q_strides, 8, false };
-	r[K] = (Rows){ "k", p->k, p->dtype, b, t, h, p->key_dim, p->k_strides, 8, false };
-	r[V] = (Rows){ "v", p->v, p->dtype, b, t, hv, p->value_dim, p->v_strides, 8, false };
-	r[O] = (Rows){ "o", p->o, p->dtype, b, t, hv, p->value_dim, p->o_strides, 8, true };
-	r[G] = (Rows){ "g", p->g, p->gate_dtype, b, t, hv, p->key_dim, p->g_strides, p->gate_dtype == TILERT_F32 ? 4 : 8, false };
-	r[BETA] = (Rows){ "beta", p->beta, p->beta_dtype, b, t, hv, 1, p->beta_strides, 1, false };
+	const Rows rows[] = { FORWARD_ROWS_OF(p, p->key_dim, p->gate_dtype == TILERT_F32 ? 4 : 8) };
+	memcpy(r, rows, sizeof rows);
 }
 
 /* Loads run ahead of stores: what is written overlaps nothing. */
 static tilert_status check_regions(const char *who, const tilekern_kda_params *p)
 {
 	enum { OWN = 5 };
-	Rows rows[KDA_ROWS];
+	Rows rows[FORWARD_ROWS];
 	const States st = states(p);
-	const int64_t hv = p->value_heads;
-	Region r[OWN + KDA_ROWS + STATES_REGIONS] = {
-		{ "workspace", p->workspace, p->tokens > 0 ? (int64_t)p->workspace_bytes : 0, 0, 0, true }, { "a_log", p->a_log, hv * (int64_t)tilert_dtype_size(p->a_log_dtype), 0, 0, false },
-		{ "dt_bias", p->dt_bias, hv * p->key_dim * (int64_t)tilert_dtype_size(p->dt_bias_dtype), 0, 0, false }, sequences_region(SEQUENCES_OF(p)),
-		{ "saved", p->saved, p->tokens > 0 ? (int64_t)p->saved_bytes : 0, 0, 0, true },
-	};
+	Region r[OWN + FORWARD_ROWS + STATES_REGIONS] = { FORWARD_REGIONS(p, p->value_heads * p->key_dim),
+		{ "saved", p->saved, p->tokens > 0 ? (int64_t)p->saved_bytes : 0, 0, 0, true } };
 	kda_rows(p, rows);
-	for (int i = 0; i < KDA_ROWS; i++)
+	for (int i = 0; i < FORWARD_ROWS; i++)
 		r[OWN + i] = rows_region(&rows[i]);
-	states_regions(&st, r + OWN + KDA_ROWS);
+	states_regions(&st, r + OWN + FORWARD_ROWS);
 	return check_apart(who, r, sizeof r / sizeof r[0]);
 }
 
 static tilert_status check_addresses(const char *who, const tilekern_kda_params *p)
 {
-	const bool tokens = p->tokens > 0;
-	const CheckPointer pointers[] = {
-		{ "q", p->q, 16, tokens }, { "k", p->k, 16, tokens }, { "v", p->v, 16, tokens }, { "g", p->g, 16, tokens },
-		{ "beta", p->beta, (unsigned)tilert_dtype_size(p->beta_dtype), tokens }, { "o", p->o, 16, tokens },
-		{ "a_log", p->a_log, 16, false }, { "dt_bias", p->dt_bias, (unsigned)tilert_dtype_size(p->dt_bias_dtype), false },
-		{ "workspace", p->workspace, WORKSPACE_ALIGN, tokens && workspace(p, 1) > 0 }, { "saved", p->saved, WORKSPACE_ALIGN, false }, sequences_pointer(SEQUENCES_OF(p)),
-	};
+	const unsigned bias = (unsigned)tilert_dtype_size(p->dt_bias_dtype);
+	const CheckPointer pointers[] = { FORWARD_POINTERS(p, 16, bias, false, p->tokens > 0 && workspace(p, 1) > 0), { "saved", p->saved, WORKSPACE_ALIGN, false } };
 	return check_pointers(who, pointers, sizeof pointers / sizeof pointers[0]);
 }
 
@@ -113,13 +99,8 @@ static tilert_status check(const char *who, const void *params)
 {
 	const tilekern_kda_params *p = params;
 	const States st = states(p);
-	const CheckDtype dtypes[] = {
-		{ "dtype", p->dtype, 2, { TILERT_BF16, TILERT_F16 } }, sequences_dtype(SEQUENCES_OF(p)),
-		{ "gate_dtype", p->gate_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } }, { "beta_dtype", p->beta_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } },
-		{ "a_log_dtype", p->a_log_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } },
-		{ "dt_bias_dtype", p->dt_bias_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } },
-	};
-	Rows rows[KDA_ROWS];
+	const CheckDtype dtypes[] = { FORWARD_DTYPES(p) };
+	Rows rows[FORWARD_ROWS];
 	kda_rows(p, rows);
 	tilert_status s = check_dtypes(who, dtypes, sizeof dtypes / sizeof dtypes[0]);
 	if (s == TILERT_OK)
@@ -134,7 +115,7 @@ static tilert_status check(const char *who, const void *params)
 	if (s == TILERT_OK)
 		s = states_check(who, &st);
 	if (s == TILERT_OK)
-		s = check_strides(who, rows, KDA_ROWS);
+		s = check_strides(who, rows, FORWARD_ROWS);
 	return s == TILERT_OK ? check_regions(who, p) : s;
 }
 
@@ -144,7 +125,7 @@ Args kda_arguments(const tilekern_kda_params *p)
 {
 	const int64_t bias[] = { p->value_heads, p->key_dim };
 	const States st = states(p);
-	Rows rows[KDA_ROWS];
+	Rows rows[FORWARD_ROWS];
 	Args a = { .n = 0 };
 	kda_rows(p, rows);
 	args_rows(&a, &rows[Q], "q", "q0");

@@ -4,8 +4,7 @@
 
 #include <tilekern/kda.h>
 
-#include "../launch/sequences.h"
-#include "../launch/states.h"
+#include "../launch/forward.h"
 #include "plan.h"
 
 /* Axes of variants.def. */
@@ -15,8 +14,7 @@ enum { any = none, same = f32 + 1, raw, raw_f32, bounded, cut_bf16, cut_f16, cut
 
 extern const Family *const kda_family;
 
-enum { Q, K, V, O, G, BETA, KDA_ROWS };
-void kda_rows(const tilekern_kda_params *p, Rows r[KDA_ROWS]);
+void kda_rows(const tilekern_kda_params *p, Rows r[FORWARD_ROWS]);
 Args kda_arguments(const tilekern_kda_params *p);
 
 /* What the backward needs of the forward (saved.tile): where its parts are, and its size. */
