@@ -313,6 +313,20 @@ static DType unify_shift(Elab *E, Loc loc, const char *what, Ev *a, Ev *b)
 	return t;
 }
 
+/* Literals have no type of their own to wrap around in. */
+static bool literals_fit(int op, DType t, int64_t a, int64_t b)
+{
+	int64_t r = 0;
+	switch (op) {
+	case BIN_ADD: return !__builtin_add_overflow(a, b, &r) && int_fits(t, r);
+	case BIN_SUB: return !__builtin_sub_overflow(a, b, &r) && int_fits(t, r);
+	case BIN_MUL: return !__builtin_mul_overflow(a, b, &r) && int_fits(t, r);
+	case BIN_SHL: return b >= 0 && b < 63 && !__builtin_mul_overflow(a, INT64_C(1) << b, &r) && int_fits(t, r);
+	case BIN_SHR: return b >= 0 && b < (int64_t)dtype_bits(t);
+	default: return true;
+	}
+}
+
 static Ev binary_of(Elab *E, Loc loc, int op, DType t, Ev a, Ev b)
 {
 	const BinaryInfo *info = &binary_info[op];
@@ -326,6 +340,11 @@ static Ev binary_of(Elab *E, Loc loc, int op, DType t, Ev a, Ev b)
 	Ev r;
 	if (a.kind == EV_CONST && b.kind == EV_CONST) {
 		bool literal = a.literal && b.literal;
+		if (literal && dtype_is_int(t) && !literals_fit(op, t, a.i, b.i)) {
+			elab_error(E, loc, E_TYPE, "%s of %lld and %lld does not fit %s: one of them wants a type, as in i64(%lld)", info->text, (long long)a.i, (long long)b.i,
+				dtype_name(t), (long long)a.i);
+			return ev_error();
+		}
 		if (!fold_binary(op, t, a, b, &r)) {
 			elab_error(E, loc, E_NOT_CONSTANT, "division by zero in a constant expression");
 			return ev_error();
