@@ -35,7 +35,7 @@ void forward_wild_checkpoints(const Forward *f);
 /* One tensor after the other with tokens, or the two rows of a batch, so far apart that element offsets pass 2^31; the gaps are never touched.  K first, contiguous. */
 void forward_far_tokens(const Forward *f);
 void forward_far_rows(const Forward *f);
-/* Two sequences whose slots are more than 2^31 bytes apart, in place.  f32. */
+/* Two sequences whose slots are more than 2^31 bytes apart, in place.  f32.  CPU device only: a GPU has no memory that is not there until it is touched. */
 void forward_far_slots(const Forward *f);
 
 /* Checkpoints that go to slots of the pool that the states are in, in place: the bits of those that go elsewhere.  f32, K first, i32 indices of slots and checkpoints. */

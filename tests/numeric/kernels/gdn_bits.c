@@ -117,18 +117,9 @@ static void run_continued(const void *row)
 	gdn_run_free(r);
 }
 
-/* With a test of forward.h; and freed. */
-static void run_with(const void *row, void (*test)(const Forward *))
-{
-	GdnRun *r = gdn_run_make(row);
-	const Forward f = gdn_run_as_forward(r);
-	test(&f);
-	gdn_run_free(r);
-}
-
-static void run_far(const void *row) { run_with(row, forward_far_tokens); }
-static void run_far_rows(const void *row) { run_with(row, forward_far_rows); }
-static void run_replayed(const void *row) { run_with(row, forward_replayed); }
+static void run_far(const void *row) { gdn_run_with(row, forward_far_tokens); }
+static void run_far_rows(const void *row) { gdn_run_with(row, forward_far_rows); }
+static void run_replayed(const void *row) { gdn_run_with(row, forward_replayed); }
 
 static void run_odd_strides(const void *row)
 {

@@ -328,3 +328,11 @@ Forward gdn_run_as_forward(GdnRun *r)
 		.destroy = destroy_any, .tensor = FORWARD_TENSORS_OF(r), .pool = &r->pool, .cu = r->cu, .a_log = r->a_log, .dt_bias = r->dt_bias,
 		.i64 = r->row.lengths_i64, .lengths = r->row.lengths, .tokens = r->row.in.tokens, .sequences = r->sequences, .offsets = r->offsets, .seed = r->row.in.seed };
 }
+
+void gdn_run_with(const void *row, void (*test)(const Forward *))
+{
+	GdnRun *r = gdn_run_make(row);
+	const Forward f = gdn_run_as_forward(r);
+	test(&f);
+	gdn_run_free(r);
+}

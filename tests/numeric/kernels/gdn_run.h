@@ -46,6 +46,7 @@ GdnRun *gdn_run_make(const GdnRow *row);
 void gdn_run_odd_strides(GdnRun *r); /* wild ones along what there is but one of */
 void gdn_run_free(GdnRun *r);
 Forward gdn_run_as_forward(GdnRun *r);     /* while r is there */
+void gdn_run_with(const void *row, void (*test)(const Forward *)); /* a test of forward.h; made and freed */
 /* Everything that a call writes becomes NaN. */
 void gdn_run_poison(GdnRun *r);
 /* tilekern_gdn_forward, and waits; nothing behind the workspace was written. */

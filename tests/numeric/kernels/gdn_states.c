@@ -135,23 +135,11 @@ static void run_in_place(const void *row)
 
 static void run_far_slots(const void *row)
 {
-	GdnRun *r = gdn_run_make(row);
-	const Forward f = gdn_run_as_forward(r);
-	if (!numeric_on_cpu()) { /* a GPU has no memory that is not there until it is touched */
-		gdn_run_free(r);
+	if (!numeric_on_cpu())
 		skip();
-	}
-	forward_far_slots(&f);
-	gdn_run_free(r);
+	gdn_run_with(row, forward_far_slots);
 }
-
-static void run_checkpoints_in_pool(const void *row)
-{
-	GdnRun *r = gdn_run_make(row);
-	const Forward f = gdn_run_as_forward(r);
-	forward_checkpoints_in_pool(&f);
-	gdn_run_free(r);
-}
+static void run_checkpoints_in_pool(const void *row) { gdn_run_with(row, forward_checkpoints_in_pool); }
 
 /* More tokens, sequences or heads never need less. */
 static void run_workspace(const void *unused)

@@ -7,21 +7,8 @@
 
 enum { RAW = TILEKERN_RAW_GATE, NORM = TILEKERN_L2NORM, SIGMOID = TILEKERN_SIGMOID_BETA, TWICE = TILEKERN_TWICE_BETA };
 
-static void run_wild(const void *row)
-{
-	GdnRun *r = gdn_run_make(row);
-	const Forward f = gdn_run_as_forward(r);
-	forward_wild(&f);
-	gdn_run_free(r);
-}
-
-static void run_wild_checkpoints(const void *row)
-{
-	GdnRun *r = gdn_run_make(row);
-	const Forward f = gdn_run_as_forward(r);
-	forward_wild_checkpoints(&f);
-	gdn_run_free(r);
-}
+static void run_wild(const void *row) { gdn_run_with(row, forward_wild); }
+static void run_wild_checkpoints(const void *row) { gdn_run_with(row, forward_wild_checkpoints); }
 
 /* Calls without sequences or heads succeed and write nothing. */
 static void run_nothing(const void *row)

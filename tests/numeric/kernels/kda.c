@@ -278,7 +278,7 @@ static void run_wild_checkpoints(const void *row) { run_with(row, forward_wild_c
 static void run_far_slots(const void *row)
 {
 	if (!numeric_on_cpu())
-		skip(); /* a GPU has no memory that is not there until it is touched */
+		skip();
 	run_with(row, forward_far_slots);
 }
 
