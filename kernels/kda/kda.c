@@ -145,7 +145,7 @@ Args kda_arguments(const tilekern_kda_params *p)
 }
 
 /* What a launch is for: walk.tile. */
-typedef enum Task { SCAN, WINDOWS, SHARES, PARTS, ALONE, REST, PUT, LOOKS, PUTS, UNITS } Task;
+typedef enum Task { SCAN, WINDOWS, SHARES, PARTS, ALONE, PUT, LOOKS, PUTS, UNITS } Task;
 
 static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Args *call, Task task, const KdaPlan *l)
 {
@@ -167,7 +167,7 @@ void kda_share_arguments(Args *a, const KdaPlan *l, tilert_ptr back)
 	args_integer(a, "ctas", l->ctas);
 	args_tensor(a, "begins", l->way == KDA_UNITS ? back + l->begins : 0, TILERT_I32, 1, (const int64_t[]){ l->begins_count }, NULL);
 	args_dim(a, "BEGINS", l->begins_count);
-	args_tensor(a, "enter", l->way > KDA_WINDOWS && l->keys > 0 ? back + l->enter : 0, TILERT_F32, 3, (const int64_t[]){ l->ctas, l->keys, l->keys }, NULL);
+	args_tensor(a, "enter", l->way > KDA_WINDOWS && l->keys > 0 ? back + l->enter : 0, TILERT_F32, 4, (const int64_t[]){ l->ctas, 2, l->keys, l->keys }, NULL);
 	args_tensor(a, "across", l->way > KDA_WINDOWS && l->way < KDA_UNITS ? back + l->across : 0, TILERT_BF16, 4, (const int64_t[]){ l->ctas, 2, l->keys, l->keys }, NULL);
 }
 
@@ -178,13 +178,11 @@ tilert_status kda_queue_windows(Queue *q, const tilekern_kda_params *p, const Kd
 	return l->way == KDA_WINDOWS ? queue_task(q, p, &a, WINDOWS, l) : TILERT_OK;
 }
 
-/* Shares that can begin, and what the others need; their states; the others. */
+/* Its CTAs wait for what others say in `back`. */
 static tilert_status queue_joined(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, const Args *a)
 {
-	tilert_status s = queue_task(q, p, a, l->way == KDA_EXACTLY ? PARTS : SHARES, l);
-	if (s == TILERT_OK)
-		s = queue_kernel(q, (int[AXES]){ join, none, kda_keys(p), any }, a);
-	return s == TILERT_OK ? queue_task(q, p, a, REST, l) : s;
+	tilert_status s = queue_kernel(q, (int[AXES]){ reset, none, 128, any }, a);
+	return s == TILERT_OK ? queue_task(q, p, a, l->way == KDA_EXACTLY ? PARTS : SHARES, l) : s;
 }
 
 /* Which units can begin; the call. */

@@ -8,7 +8,7 @@
 #include "plan.h"
 
 /* Axes of variants.def. */
-enum { forward, backward_scan, backward_grads, backward_sums, backward_heads, backward_beta, join };
+enum { forward, backward_scan, backward_grads, backward_sums, backward_heads, backward_beta, reset };
 enum { none, bf16, f16, f32 };
 enum { any = none, same = f32 + 1, raw, raw_f32, bounded, cut_bf16, cut_f16, cut_f32, save_same, save_f32, only_same, only_f32 };
 

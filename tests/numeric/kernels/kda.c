@@ -393,9 +393,9 @@ static const KdaRow rows[] = {
 	{ .name = "shares_long", .tokens = 7000, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 8 }, /* windows of 32 chunks */
 	{ .name = "shares_uneven_pool", .lengths = uneven_lengths, .gate = KDA_RARE, .gate16 = true, .value_heads = 3, .states = KDA_BOTH, POOL, .processors = 60 },
 	{ .name = "shares_uneven_pool_strong", .lengths = uneven_lengths, .spare = 50, .gate = KDA_FIVE, .value_heads = 2, .states = KDA_BOTH, POOL, .processors = 24 },
-	/* States that enter shares are made before (join.tile): where 4 chunks do not do, and wherever a share begins within an item. */
+	/* States that enter shares are made of those before (join.tile): where 4 chunks do not do, and wherever a share begins within an item. */
 	{ .name = "joined_mild", .tokens = 2300, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 20 },
-	{ .name = "joined_strong", .tokens = 2300, .gate = KDA_FIVE, .states = KDA_BOTH, .gate16 = true, .processors = 20 }, /* all in the first launch */
+	{ .name = "joined_strong", .tokens = 2300, .gate = KDA_FIVE, .states = KDA_BOTH, .gate16 = true, .processors = 20 }, /* nobody waits */
 	{ .name = "joined_d64", .batch = 2, .tokens = 1700, .gate = KDA_RARE, .key_dim = 64, .value_dim = 64, .fp16 = true, .states = KDA_BOTH, .processors = 12 },
 	{ .name = "joined_mixed_packed", .lengths = joined_lengths, .gate = KDA_RARE, .gate16 = true, .value_heads = 3, .states = KDA_BOTH, .processors = 60 },
 	{ .name = "joined_pool", .lengths = joined_lengths, .gate = KDA_RARE, .gate16 = true, .value_heads = 3, .states = KDA_BOTH, POOL, .processors = 60 },
@@ -404,6 +404,7 @@ static const KdaRow rows[] = {
 	{ .name = "joined_between", .tokens = 2300, .gate = KDA_RARE, .states = KDA_BOTH, .gate16 = true, .processors = 20 },
 	{ .name = "joined_tried_pool", .lengths = joined_lengths, .states = KDA_BOTH, POOL, .processors = 24 }, /* a window of 4 chunks, tried, is enough */
 	{ .name = "joined_tried_in_vain", .tokens = 1500, .gate = KDA_TENTH, .states = KDA_BOTH, .processors = 14 },
+	{ .name = "joined_run", .tokens = 5200, .gate = KDA_ZERO, .key_dim = 64, .value_dim = 64, .gate16 = true, .states = KDA_FINAL, .processors = 20 }, /* more than 32 shares, one of the other */
 	{ .name = "exact", .tokens = 2300, .gate = KDA_ZERO, .states = KDA_BOTH, .split = TILEKERN_SPLIT_EXACT, .processors = 20 },
 	{ .name = "exact_mild_k40_v56", .tokens = 2300, .gate = KDA_MILD, .key_dim = 40, .value_dim = 56, .states = KDA_FINAL, .split = TILEKERN_SPLIT_EXACT, .processors = 10 },
 	{ .name = "exact_packed_fp16", .lengths = uneven_lengths, .gate = KDA_ZERO, .fp16 = true, .gate16 = true, .value_dim = 200, .states = KDA_BOTH, .split = TILEKERN_SPLIT_EXACT,
