@@ -40,7 +40,10 @@ static void permute(Random *random, int64_t *slot, int64_t n, int64_t low, int64
 	free(all);
 }
 
-/* Indices as a caller has them: of slots, or of none. */
+/* 0 as vLLM has it, or another. */
+static int64_t null_slot(const Pool *p) { return !p->spec.nulls ? NONE : p->spec.i64 ? 2 : 0; }
+
+/* Indices as a caller has them: of slots, or of none.  Of 64 bits the low 32 count. */
 static Buffer upload_indices(const Pool *p, const int64_t *slot, int64_t n, int64_t slots)
 {
 	const int64_t none[] = { 0, -1, -7, slots, INT32_MAX };
@@ -49,6 +52,7 @@ static Buffer upload_indices(const Pool *p, const int64_t *slot, int64_t n, int6
 	for (int64_t i = 0; i < n; i++) {
 		wide[i] = slot[i] == NONE ? none[i % 5] : slot[i];
 		small[i] = (int32_t)wide[i];
+		wide[i] += i % 2 ? INT64_C(3) << 32 : 0;
 	}
 	Buffer b = p->spec.i64 ? buffer_of(wide, (size_t)n * 8) : buffer_of(small, (size_t)n * 4);
 	free(wide);
@@ -78,7 +82,7 @@ static void choose_slots(Pool *p, Random *random)
 	p->to = memory((size_t)(n + 1) * sizeof *p->to);
 	p->slots = pool->slots ? 2 * n + 3 : n;
 	p->stride = state + (pool->slots ? 24 : 0);
-	choose(p, random, p->from, 1);
+	choose(p, random, p->from, null_slot(p) + 1);
 	if (!pool->outputs) {
 		memcpy(p->to, p->from, (size_t)n * sizeof *p->to);
 		return;
@@ -160,7 +164,7 @@ static void fill_fields(Pool *p)
 		return;
 	*f->state_slots = p->slots;
 	*f->state_stride = p->stride;
-	*f->null_slot = p->spec.nulls ? 0 : -1;
+	*f->null_slot = null_slot(p);
 }
 
 /* What the kernels find of slots; afterwards `to` is as `from` where final states have no slots of their own. */
@@ -297,7 +301,7 @@ static Buffer upload_offsets(const Pool *p, const int64_t *x, int64_t n)
 }
 
 /* Slots of rows are counted from the last to the first. */
-static int64_t checkpoint_slots(const Pool *p) { return pool_checkpoint_rows(p) + (p->spec.checkpoint_slots ? 2 : 1); }
+static int64_t checkpoint_slots(const Pool *p) { return pool_checkpoint_rows(p) + (p->spec.checkpoint_slots ? 3 : 1); }
 static int64_t checkpoint_slot(const Pool *p, int64_t row) { return p->spec.checkpoint_slots ? checkpoint_slots(p) - 1 - row : row; }
 static tilert_dtype checkpoint_type(const Pool *p) { return p->spec.checkpoint_16 ? p->type : TILERT_F32; }
 static int64_t checkpoint_stride(const Pool *p) { return pool_state(p) + (p->spec.checkpoint_slots ? 40 : 0); }
