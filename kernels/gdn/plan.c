@@ -13,9 +13,9 @@ enum {
 	WARM = 64,         /* units.tile's */
 	SHORTEST_PART = 4, /* of a unit; shorter ones would mostly warm up (6 chunks at gates of -.05 a token) */
 	LEAST = 24,        /* of a unit of forward.tile, in its chunks */
-	OWN_PART = 32,     /* of a unit of a sequence that is cut as if it were alone, */
+	OWN_PART = 24,     /* of a unit of a sequence that is cut as if it were alone, */
 	OWN_LANES = 16,    /* and lanes^2 / 16, as its warming up, about 6 chunks, is work that others wait for where more lanes fill the device */
-	MOST_LANES = 23,   /* lanes / own_part(lanes) is never more than 23 / 32 */
+	MOST_LANES = 20,   /* lanes / own_part(lanes) is never more than 20 / 24 */
 	PERSISTENT = 32    /* sequences for which scan is persistent: 16 chunks (16/64, 8 x 1024) 158 us against 167; an earlier version was 1% slower with 128 */
 };
 
@@ -32,7 +32,7 @@ bool gdn_norms(const tilekern_gdn_params *p) { return (p->options & TILEKERN_L2N
 static size_t aligned(size_t bytes) { return (bytes + WORKSPACE_ALIGN - 1) / WORKSPACE_ALIGN * WORKSPACE_ALIGN; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* What SPLIT_INVARIANT makes of heads and dims: a sequence of 64 chunks of up to 22 lanes is cut, one of 128 of 32 lanes, none of half the device. */
+/* What SPLIT_INVARIANT makes of heads and dims: a sequence of 48 chunks of up to 19 lanes is cut, one of 128 of 32 lanes, none of half the device. */
 static int64_t own_part(int64_t lanes_of_one)
 {
 	int64_t part = lanes_of_one * lanes_of_one / OWN_LANES;
@@ -112,7 +112,7 @@ static int64_t group_of(const tilekern_gdn_params *p, int sm_count)
 	return 1;
 }
 
-/* Whether forward.tile takes a call: README.md, "One kernel for short sequences". */
+/* Whether forward.tile takes a call: DESIGN.md, "One kernel for short sequences". */
 static bool single(const tilekern_gdn_params *p, int sm_count)
 {
 	const int64_t n = sequences(p), lanes = n * p->value_heads;
