@@ -514,6 +514,8 @@ static V nv_parameter(Lower *L, int i, T type)
 	return LLVMGetParam(L->function, (unsigned)i);
 }
 
+/* Through a shuffle, which ptxas cannot undo: it would make the address of shared memory again wherever it is used, from the CTA's number in its cluster,
+ * some 30 cycles in front of a wait.  Where several CTAs share a multiprocessor, another one runs meanwhile, and the register is missing. */
 static V nv_shared_memory(Lower *L)
 {
 	V g = LLVMGetNamedGlobal(L->module, "tile_shared");
@@ -522,7 +524,9 @@ static V nv_shared_memory(Lower *L)
 		LLVMSetLinkage(g, LLVMExternalLinkage);
 		LLVMSetAlignment(g, 1024);
 	}
-	return g;
+	if (attr_int(L->kernel, AT_OCCUPANCY, 1) > 1)
+		return g;
+	return LLVMBuildIntToPtr(L->b, nv_uniform(L, word_address(L, g)), L->ptr_shared, "tile_shared");
 }
 
 static V nv_descriptor_base(Lower *L)
