@@ -145,7 +145,7 @@ Args kda_arguments(const tilekern_kda_params *p)
 }
 
 /* What a launch is for: walk.tile. */
-typedef enum Task { SCAN, WINDOWS, SHARES, PARTS, ALONE, PUT, LOOKS, PUTS, UNITS } Task;
+typedef enum Task { EITHER = -1, SCAN, WINDOWS, SHARES, PARTS, ALONE, PUT, LOOKS, PUTS, UNITS } Task;
 
 static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Args *call, Task task, const KdaPlan *l)
 {
@@ -153,7 +153,7 @@ static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Ar
 	Args a = *call;
 	args_integer(&a, "task", task);
 	args_integer(&a, "warm", l->warm);
-	args_integer(&a, "alone", l->way == KDA_ALONE);
+	args_integer(&a, "alone", l->way == KDA_ALONE ? 1 : l->way == KDA_EITHER ? 2 : 0);
 	args_integer(&a, "pieces", l->pieces);
 	args_integer(&a, "least", l->least);
 	args_integer(&a, "cut_from", l->cut_from);
@@ -182,7 +182,7 @@ tilert_status kda_queue_windows(Queue *q, const tilekern_kda_params *p, const Kd
 static tilert_status queue_joined(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, const Args *a)
 {
 	tilert_status s = queue_kernel(q, (int[AXES]){ reset, none, 128, any }, a);
-	return s == TILERT_OK ? queue_task(q, p, a, l->way == KDA_EXACTLY ? PARTS : SHARES, l) : s;
+	return s == TILERT_OK ? queue_task(q, p, a, l->way == KDA_EXACTLY ? PARTS : l->way == KDA_EITHER ? EITHER : SHARES, l) : s;
 }
 
 /* Which units can begin; the call. */

@@ -60,14 +60,14 @@ KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count)
 static int64_t joined(const Load *c) { return 3 * c->part + TRY + ceil_div(c->whole, c->part > 0 ? c->part : 1) / 2; }
 
 /* The way of the forward alone, beside that of kda_plan.  Where shares cannot begin, ALONE is whole items that are dealt otherwise, and 4 to 7 us for nothing: it has to promise an eighth. */
-static KdaWay forward_way(const Load *c, const KdaPlan *l, bool exactly)
+static KdaWay forward_way(const Load *c, const KdaPlan *l, bool exactly, bool packed)
 {
 	const int64_t other = l->way == KDA_WINDOWS && l->warm > SHORT ? with_windows(c, l->warm) : exactly ? c->whole : c->sure;
 	if (joined(c) < (exactly ? other : other / 8 * 7))
 		return exactly ? KDA_EXACTLY : KDA_NEEDED;
 	if (exactly || (l->way == KDA_WINDOWS && (l->warm > SHORT || c->sure >= AT_ONCE)))
 		return l->way;
-	return c->part + SHORT + TRY < c->whole / 8 * 7 ? KDA_ALONE : KDA_WHOLE;
+	return c->part + SHORT + TRY >= c->whole / 8 * 7 ? KDA_WHOLE : packed ? KDA_EITHER : KDA_ALONE;
 }
 
 /* ---- SPLIT_INVARIANT: what depends on heads and dims is decided here, what on lengths in units.tile. ---- */
@@ -140,7 +140,7 @@ KdaPlan kda_plan_joined(const tilekern_kda_params *p, int sm_count)
 	if (p->saved || (p->split != TILEKERN_SPLIT_AUTO && !exactly))
 		return l;
 	const int keys = kda_keys(p) == NARROW ? NARROW : FULL;
-	const KdaWay way = c.items > 0 && !whole_only(p) ? forward_way(&c, &l, exactly) : l.way;
+	const KdaWay way = c.items > 0 && !whole_only(p) ? forward_way(&c, &l, exactly, p->cu_seqlens && p->sequences > 1) : l.way;
 	if (way > KDA_WINDOWS)
 		l = (KdaPlan){ .ctas = c.most, .way = way, .warm = SHORT, .keys = keys };
 	else if (way == KDA_WHOLE)

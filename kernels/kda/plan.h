@@ -9,7 +9,8 @@ typedef enum KdaWay {
 	KDA_WHOLE,   /* CTAs take whole items */
 	KDA_WINDOWS, /* shares begin where windows do, which are tried in a launch before the call */
 	KDA_ALONE,   /* shares begin where the slowest channels say so, which each CTA finds out */
-	KDA_NEEDED,  /* the same; states that enter the other shares are made of those before (join.tile) */
+	KDA_EITHER,  /* that or the next, by the longest of packed sequences (walk.tile) */
+	KDA_NEEDED,  /* as ALONE; states that enter the other shares are made of those before (join.tile) */
 	KDA_EXACTLY, /* all of them are */
 	KDA_UNITS    /* a sequence's own units, where the slowest channels or windows say so (units.tile) */
 } KdaWay;
