@@ -249,7 +249,7 @@ static int32_t *slots_behind(const Pool *p)
 {
 	int32_t *slot = buffer_take(p->rows);
 	for (size_t i = 0; i < p->rows.bytes / sizeof *slot; i++)
-		slot[i] += (int32_t)p->slots;
+		slot[i] = slot[i] > INT32_MAX - p->slots ? INT32_MAX : slot[i] + (int32_t)p->slots;
 	return slot;
 }
 
