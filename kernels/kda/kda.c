@@ -144,6 +144,8 @@ Args kda_arguments(const tilekern_kda_params *p)
 	return a;
 }
 
+enum { BY_LENGTH = 2 }; /* of `alone`: walk.tile */
+
 /* What a launch is for: walk.tile. */
 typedef enum Task { EITHER = -1, SCAN, WINDOWS, SHARES, PARTS, ALONE, PUT, LOOKS, PUTS, UNITS } Task;
 
@@ -153,7 +155,7 @@ static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Ar
 	Args a = *call;
 	args_integer(&a, "task", task);
 	args_integer(&a, "warm", l->warm);
-	args_integer(&a, "alone", l->way == KDA_ALONE ? 1 : l->way == KDA_EITHER ? 2 : 0);
+	args_integer(&a, "alone", l->way == KDA_ALONE ? 1 : l->way == KDA_EITHER ? BY_LENGTH : 0);
 	args_integer(&a, "pieces", l->pieces);
 	args_integer(&a, "least", l->least);
 	args_integer(&a, "cut_from", l->cut_from);
