@@ -1,21 +1,28 @@
-"""Writes the speeds into the README at the top, from the results of one run, and the picture below them.  Needs matplotlib for the picture.
+"""Writes the speeds into the README at the top, from the results of one run, the tables of gdn/RESULTS.md, kda/RESULTS.md and the README here (tables.py), from that run's and
+older ones, and the run's pictures.  Needs matplotlib for those.
 
-    python3 kernels/bench/speeds.py 2026-11-22-h200              # DATE-DEVICE, as the files in results/ begin
-    python3 kernels/bench/speeds.py 2026-11-22-h200 --check      # says what would change, 1 if anything
+    python3 kernels/bench/speeds.py 2026-11-23-h200              # DATE-DEVICE, as the files in results/ begin; left out: the newest
+    python3 kernels/bench/speeds.py 2026-11-23-h200 --check      # says what would change, 1 if anything
 
 A row of ROWS whose file the run has not got is left as it stands, and named.  What has no row here (attention, whose numbers no file holds) is left alone.
 """
 import argparse
 import csv
+import importlib.util
 import math
 import pathlib
 import re
 import subprocess
 import sys
 
+import tables
+
 HERE = pathlib.Path(__file__).parent
 README = HERE.parent.parent / "README.md"
-PICTURE = "gdn-mixes-flashinfer"
+TABLES = [HERE / "README.md", HERE.parent / "gdn" / "RESULTS.md", HERE.parent / "kda" / "RESULTS.md"]
+PICTURE = "gdn-mixes-flashinfer"  # in the README
+PICTURES = {PICTURE: "GDN forward, mixes of sequences, one H200", "gdn-backward-flashqla": "GDN backward, one H200", "gdn-training-flashqla": "GDN forward and backward, one H200",
+            "kda-cudnn-final": "KDA forward, one H200", "kda-training-fla-cudnn": "KDA forward and backward, one H200"}
 HEADING = re.compile(r"(\*\*How fast\*\* - one )\S+, \d+-\d+-\d+(?=,)")
 
 # What the README's row begins with, and what stands there (N: how many rows of the file); beside; file; column of the peer; patterns of rows, one for each cell.
@@ -74,25 +81,41 @@ def written(text, run):
     return text
 
 
+def draw(run):
+    for name, title in PICTURES.items():
+        source = HERE / "results" / f"{run}-{name}.csv"
+        if source.exists():
+            subprocess.run([sys.executable, HERE / "plot.py", source, source.with_suffix(".svg"), "--title", title, "--versions", tables.versions_of(source)], check=True)
+
+
+def last_run():
+    return max(m[0] for p in (HERE / "results").glob("*.csv") if (m := re.match(r"\d+-\d+-\d+-[a-z0-9]+(?=-)", p.name)))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run")
+    parser.add_argument("run", nargs="?", default=last_run())
     parser.add_argument("--check", action="store_true")
     a = parser.parse_args()
     if not re.fullmatch(r"\d+-\d+-\d+-[a-z0-9]+", a.run):
         parser.error(f"{a.run} is no DATE-DEVICE")
-    before = README.read_text()
-    after = written(before, a.run)
-    for line in after.splitlines():
-        if line not in before.splitlines():
-            print(line)
+    changed = False
+    for path in (README, *TABLES):
+        before = path.read_text()
+        after = written(before, a.run) if path == README else tables.written(before, a.run)
+        lines = set(before.splitlines())
+        for line in after.splitlines():
+            if line not in lines:
+                print(f"{path.parent.name}/{path.name}: {line}")
+        changed |= after != before
+        if not a.check:
+            path.write_text(after)
     if a.check:
-        sys.exit(after != before)
-    README.write_text(after)
-    source = HERE / "results" / f"{a.run}-{PICTURE}.csv"
-    if source.exists():
-        subprocess.run([sys.executable, HERE / "plot.py", source, source.with_suffix(".svg"), "--title", "GDN forward, mixes of sequences, one H200",
-                        "--versions", "FlashInfer 0.7.2"], check=True)
+        sys.exit(changed)
+    if importlib.util.find_spec("matplotlib"):
+        draw(a.run)
+    else:
+        print("no pictures: matplotlib is not installed")
 
 
 if __name__ == "__main__":
