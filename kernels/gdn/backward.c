@@ -22,7 +22,7 @@ static tilert_status take(const char *who, const Params *p, tilekern_gdn_params 
 /* ---- Workspace -------------------------------------------------------------------------------------------------- */
 
 /* Where the parts of a call's workspace are, behind those of the scan, and its size. */
-typedef struct Plan { size_t states, gradients, u, dv, sums, part, bytes; } Plan;
+typedef struct Plan { size_t states, gradients, u, dv, sums, part, powers, bytes; } Plan;
 
 static bool wide(const tilekern_gdn_params *f) { return f->key_dim > TILE; }
 
@@ -63,6 +63,7 @@ static Plan plan(const Params *p, const tilekern_gdn_params *f, int sm_count)
 	l.dv = workspace_place(&l.bytes, p->dv ? 0 : values * 2);
 	l.sums = workspace_place(&l.bytes, p->da_log || p->ddt_bias ? chunks * 2 * (int64_t)sizeof(float) : 0);
 	l.part = workspace_place(&l.bytes, wide(f) ? chunks * SLOT_TOKENS * (int64_t)sizeof(float) : 0);
+	l.powers = workspace_place(&l.bytes, gradients_powers_bytes(SEQUENCES_OF(f), f->dtype, f->qk_heads, f->value_heads));
 	return l;
 }
 
@@ -176,6 +177,7 @@ static void add_arguments(Args *a, const Params *p, const tilekern_gdn_params *f
 	args_tensor(a, "dstates", p->workspace + l->gradients, f->dtype, 4, gradients, NULL);
 	args_tensor(a, "sums", p->da_log || p->ddt_bias ? p->workspace + l->sums : 0, TILERT_F32, 3, sums, NULL);
 	args_tensor(a, "partial", p->workspace + l->part, TILERT_F32, 3, part, NULL);
+	gradients_powers_arguments(a, SEQUENCES_OF(f), f->qk_heads, p->workspace + l->powers);
 	args_tensor(a, "da_log", p->da_log, TILERT_F32, 1, heads, NULL);
 	args_tensor(a, "ddt_bias", p->ddt_bias, TILERT_F32, 1, heads, NULL);
 }
@@ -206,7 +208,11 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_gdn_par
 		c.records = f->records;
 	Args a = gdn_arguments(&c, &scanned, 0);
 	add_arguments(&a, p, f, &c, &l);
-	tilert_status s = queue_again(q, f, &scanned, type, &a);
+	const Rows rows[] = ROWS_OF(p, f);
+	const States ends = GRADIENTS_STATES_OF(p, f);
+	tilert_status s = gradients_make_powers(q, SEQUENCES_OF(f), &rows[DOUT], &ends, f->qk_heads, p->workspace + l.powers);
+	if (s == TILERT_OK)
+		s = queue_again(q, f, &scanned, type, &a);
 	if (s == TILERT_OK)
 		s = queue_kernel(q, (int[AXES]){ wide(f) ? backward_scan_wide : backward_scan, type, (int)gradient_keys(f), any }, &a);
 	if (s == TILERT_OK && (p->dq || p->dk || p->dg || p->dbeta || p->da_log || p->ddt_bias))
@@ -215,7 +221,9 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_gdn_par
 		s = queue_kernel(q, (int[AXES]){ backward_beta, type, TILE, any }, &a);
 	if (s == TILERT_OK && (p->da_log || p->ddt_bias))
 		s = queue_kernel(q, (int[AXES]){ backward_sums, none, TILE, any }, &a);
-	return s == TILERT_OK && f->cu_seqlens ? gradients_clear(q, SEQUENCES_OF(f), (const Rows[])ROWS_OF(p, f)) : s;
+	if (s == TILERT_OK)
+		s = gradients_scale_back(q, SEQUENCES_OF(f), &rows[DV], f->qk_heads, p->workspace + l.powers);
+	return s == TILERT_OK && f->cu_seqlens ? gradients_clear(q, SEQUENCES_OF(f), rows) : s;
 }
 
 static tilert_status queue(Queue *q, const void *params, int sm_count)

@@ -7,7 +7,7 @@
 #include <tilert/tilert.h>
 
 /* What a prepared call queues, in this order.  Of a cache: while it is used it stays, though the cache may have let go of it. */
-enum { MAX_LAUNCHES = 10 };
+enum { MAX_LAUNCHES = 16 };
 typedef struct Call {
 	tilert_prepared *launch[MAX_LAUNCHES];
 	tilert_chain *chain; /* of them all, or NULL */

@@ -13,6 +13,9 @@ static const Variant shared[SHARED_KERNELS] = {
 	[COPY_STATES] = { .kernel = "copy_states", .image = tilekern_copy_states, .bytes = &tilekern_copy_states_bytes },
 	[DEAL] = { .kernel = "deal", .image = tilekern_deal, .bytes = &tilekern_deal_bytes },
 	[CLEAR] = { .kernel = "clear", .image = tilekern_clear, .bytes = &tilekern_clear_bytes },
+	[LARGEST] = { .kernel = "largest", .image = tilekern_largest, .bytes = &tilekern_largest_bytes },
+	[POWERS] = { .kernel = "powers", .image = tilekern_powers, .bytes = &tilekern_powers_bytes },
+	[SCALE_BACK] = { .kernel = "scale_back", .image = tilekern_scale_back, .bytes = &tilekern_scale_back_bytes },
 };
 
 /* The kernels of an operator, then the shared ones. */

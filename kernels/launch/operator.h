@@ -40,7 +40,7 @@ typedef struct Family {
 /* The next kernel of the call: the variant with these axes, loaded if it is not yet, with those of the arguments that it names. */
 tilert_status queue_kernel(Queue *q, const int axes[AXES], const Args *all);
 /* The same for one of those that all operators share. */
-typedef enum SharedKernel { COPY_STATES, DEAL, CLEAR, SHARED_KERNELS } SharedKernel;
+typedef enum SharedKernel { COPY_STATES, DEAL, CLEAR, LARGEST, POWERS, SCALE_BACK, SHARED_KERNELS } SharedKernel;
 tilert_status queue_shared(Queue *q, SharedKernel k, const Args *all);
 
 /* The next part of a workspace, whose size so far is in *at. */

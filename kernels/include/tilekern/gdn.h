@@ -142,8 +142,8 @@ TILERT_API void tilekern_gdn_call_destroy(tilekern_gdn_call *c);
  * bits in every run.  Where forward->states, u and records are given they are what the forward left there; else the forward is scanned again for
  * them, and only its inputs need be kept.
  *
- * key_dim and value_dim are multiples of 8 up to 256; a key_dim above 128 takes slower kernels.  With fp16 the gradients of states, and dout u^T of a chunk, are fp16 operands: up to 65504.  Rows of
- * gradients behind the last offset of cu_seqlens are written as 0.
+ * key_dim and value_dim are multiples of 8 up to 256; a key_dim above 128 takes slower kernels.  With fp16 dout and dfinal_state may be of any size, too: what is
+ * fp16 on the way is scaled by a power of two (kernels/gdn/README.md, Backward).  Rows of gradients behind the last offset of cu_seqlens are written as 0.
  * kernels/gdn/RESULTS.md has the errors.
  */
 typedef struct tilekern_gdn_backward_params {

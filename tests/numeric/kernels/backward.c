@@ -94,6 +94,48 @@ void backward_make(Backward *b, uint64_t seed, float size, bool ends)
 	backward_make_workspace(b);
 }
 
+static int64_t sequence_of(const Backward *b, int64_t token)
+{
+	int64_t n = 0;
+	while (n + 1 < b->sequences && b->offsets[n + 1] <= token)
+		n++;
+	return n;
+}
+
+static void upload_dout(Backward *b)
+{
+	tokens_upload_values(&b->dout, tokens(b));
+	*b->field.dout = tokens_address(&b->dout);
+}
+
+static void upload_dht(Backward *b)
+{
+	const int64_t n = backward_elements(b, DH0);
+	float *laid = memory((size_t)n * sizeof *laid);
+	for (int64_t i = 0; i < n; i++)
+		b->dstate[i] = (double)(laid[place(b, i)] = (float)b->dstate[i]);
+	buffer_free(b->dht);
+	b->dht = buffer_of(laid, (size_t)n * sizeof *laid);
+	*b->field.dfinal_state = b->dht.p;
+	free(laid);
+}
+
+static double size_of(const Backward *b, int64_t sequence) { return b->sizes ? b->sizes[sequence % SIZES] : 1; }
+
+void backward_turn_sizes(Backward *b)
+{
+	static const double sizes[SIZES] = { 1e-6, 1, 1e3 };
+	const int64_t row = b->dout.heads * b->dout.width;
+	b->sizes = sizes;
+	for (int64_t i = 0; i < tokens(b) * row; i++)
+		b->dout.value[i] *= size_of(b, sequence_of(b, i / row));
+	upload_dout(b);
+	for (int64_t i = 0; b->dstate && i < b->sequences * state(b); i++)
+		b->dstate[i] *= size_of(b, i / state(b));
+	if (b->dstate)
+		upload_dht(b);
+}
+
 void backward_release(Backward *b)
 {
 	for (int i = 0; i < BY_TOKEN; i++)
@@ -141,22 +183,37 @@ static Accuracy measure(const Backward *b, int which, const double *want, const 
 	return accuracy_of_floats(want, got, (AccuracyShape){ b->sequences * heads(b), 1, 1, b->key_dim * b->value_dim, 1 });
 }
 
-/* What the type of a gradient cannot hold: infinity is right there. */
-static void take_largest(tilert_dtype dtype, const double *want, float *got, int64_t n)
+/* What the type of a gradient cannot hold: infinity is right there, and of what is subnormal half of the least number is rounding. */
+static void take_range(tilert_dtype dtype, const double *want, float *got, int64_t n)
 {
-	const double largest = 65504;
+	const double largest = 65504, smallest = 0x1p-14, half = 0x1p-25;
 	for (int64_t i = 0; i < n && dtype == TILERT_F16; i++) {
-		if (fabs(want[i]) > .99 * largest && isinf(got[i]) && (got[i] < 0) == (want[i] < 0))
+		const double off = (double)got[i] - want[i];
+		if (fabs(want[i]) > .95 * largest && isinf(got[i]) && (got[i] < 0) == (want[i] < 0))
 			got[i] = (float)want[i];
+		else if (fabs(want[i]) < smallest && isfinite(got[i]))
+			got[i] = (float)(want[i] + copysign(fmax(fabs(off) - half, 0), off));
 	}
 }
 
-static void expect_accurate(const Backward *b, int which, const double *want)
+/* Without the sizes of sequences, so that each counts. */
+static void take_sizes(const Backward *b, int which, double *want, float *got)
+{
+	const int64_t row = which < BY_TOKEN ? b->token[which].heads * b->token[which].width : state(b);
+	for (int64_t i = 0; i < backward_elements(b, which) && b->sizes; i++) {
+		const double size = size_of(b, which < BY_TOKEN ? sequence_of(b, i / row) : i / row);
+		want[i] /= size;
+		got[i] = (float)((double)got[i] / size);
+	}
+}
+
+static void expect_accurate(const Backward *b, int which, double *want)
 {
 	double allowed, chunk;
 	float *got = take(b, which);
 	if (which < BY_TOKEN)
-		take_largest(b->token[which].dtype, want, got, tokens_elements(&b->token[which]));
+		take_range(b->token[which].dtype, want, got, tokens_elements(&b->token[which]));
+	take_sizes(b, which, want, got);
 	Accuracy a = measure(b, which, want, got);
 	char text[256];
 	b->op->allowed(b, which, &allowed, &chunk);
@@ -209,10 +266,12 @@ void backward_check(Backward *b)
 	assert_true(delta_run(&ref, &(DeltaResult){ .q = want[DQ], .k = want[DK], .v = want[DV], .g = want[DG], .beta = want[DBETA],
 		.initial = want[DH0], .a_log = want[DA], .dt_bias = want[DBIAS] }));
 	backward_run(b);
-	for (int i = 0; i < GRADIENTS; i++) {
-		if (has(b, i) && i >= DA)
+	for (int i = DA; i < GRADIENTS; i++) {
+		if (has(b, i))
 			expect_sums(b, i, &ref, want[i], want[DG]);
-		else if (has(b, i))
+	}
+	for (int i = 0; i < DA; i++) {
+		if (has(b, i))
 			expect_accurate(b, i, want[i]);
 	}
 	for (int i = 0; i < GRADIENTS; i++)
@@ -220,12 +279,16 @@ void backward_check(Backward *b)
 	backward_release(b);
 }
 
-void backward_of_ends(Backward *b)
+static void clear_dout(Backward *b)
 {
 	for (int64_t i = 0; i < tokens_elements(&b->dout); i++)
 		b->dout.value[i] = 0;
-	tokens_upload_values(&b->dout, tokens(b));
-	*b->field.dout = tokens_address(&b->dout);
+	upload_dout(b);
+}
+
+void backward_of_ends(Backward *b)
+{
+	clear_dout(b);
 	backward_check(b);
 }
 
@@ -364,8 +427,7 @@ static void turn_dout(Backward *b, int64_t from, int64_t until)
 		if (token >= from && token < until)
 			t->value[i] = -t->value[i];
 	}
-	tokens_upload_values(&b->dout, tokens(b));
-	*b->field.dout = tokens_address(&b->dout);
+	upload_dout(b);
 }
 
 static void expect_rows(const Backward *b, int which, const float *want, int64_t from, int64_t until)
@@ -393,6 +455,62 @@ void backward_causal(Backward *b)
 	backward_poison(b);
 	backward_run(b);
 	expect_rows(b, DQ, want[DQ], 0, half); /* and dq of a token has its own dout alone */
+	for (int i = 0; i < GRADIENTS; i++)
+		free(want[i]);
+	backward_release(b);
+}
+
+/* ---- zeros, and what is no number ---- */
+
+void backward_zeros(Backward *b)
+{
+	clear_dout(b);
+	backward_run(b);
+	for (int i = 0; i < GRADIENTS; i++) {
+		if (!has(b, i))
+			continue;
+		float *got = take(b, i);
+		for (int64_t j = 0; j < backward_elements(b, i); j++) {
+			if (got[j] != 0)
+				fail_msg("%s: element %lld is %g", names[i], (long long)j, (double)got[j]);
+		}
+		free(got);
+	}
+	backward_release(b);
+}
+
+/* Gradients of all value heads but those of the first q/k head, and of all sequences but the first; of the latter alone where a sum over heads is `which`. */
+static void expect_others(const Backward *b, int which, const float *want)
+{
+	const int64_t group = heads(b) / b->token[DQ].heads, of = which < BY_TOKEN ? b->token[which].heads : heads(b);
+	const int64_t width = which < BY_TOKEN ? b->token[which].width : b->key_dim * b->value_dim, own = which == DQ || which == DK ? 1 : group;
+	float *got = take(b, which);
+	for (int64_t i = 0; i < backward_elements(b, which) / width; i++) {
+		const bool first = (which < BY_TOKEN ? sequence_of(b, i / of) : i / of) == 0;
+		if (!first || i % of >= own)
+			expect_same(names[which], got + i * width, want + i * width, width);
+	}
+	free(got);
+}
+
+void backward_not_finite(Backward *b)
+{
+	const double odd[] = { (double)NAN, (double)INFINITY, (double)-INFINITY };
+	float *want[GRADIENTS];
+	backward_run(b);
+	backward_take(b, want);
+	for (int i = 0; i < 3; i++) {
+		b->dout.value[0] = odd[i];
+		upload_dout(b);
+		backward_poison(b);
+		backward_run(b);
+		for (int j = 0; j <= DH0; j++)
+			expect_others(b, j, want[j]);
+		float *got = take(b, DV);
+		for (int64_t j = 0; j < b->token[DV].width && isnan(odd[i]); j++)
+			assert_true(j != 0 || !isfinite(got[j]));
+		free(got);
+	}
 	for (int i = 0; i < GRADIENTS; i++)
 		free(want[i]);
 	backward_release(b);

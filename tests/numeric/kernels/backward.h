@@ -48,10 +48,13 @@ struct Backward {                  /* the first member of the operator's own */
 	TokenTensor dout, token[BY_TOKEN];
 	Buffer dht, other[GRADIENTS], workspace;
 	double *dstate;            /* [sequences][heads][K][V] */
+	const double *sizes;       /* NULL, or of sequence n's dout and dstate: sizes[n % SIZES] times those of the others */
 };
+enum { SIZES = 3 };
 
 /* Buffers, parameters and workspace; dout and the final states' gradients, where `ends`, are normal times size. */
 void backward_make(Backward *b, uint64_t seed, float size, bool ends);
+void backward_turn_sizes(Backward *b); /* of 1e-6, 1 and 1e3 by turns */
 void backward_make_workspace(Backward *b);
 void backward_run(Backward *b);
 int64_t backward_elements(const Backward *b, int which);
@@ -67,6 +70,8 @@ void backward_of_ends(Backward *b);    /* the same of final states' gradients al
 void backward_same_bits(Backward *b);  /* another schedule, the two-step interface and each gradient wanted alone */
 void backward_alone(Backward *b);      /* each sequence alone gives the bits that it gives beside others */
 void backward_causal(Backward *b);     /* no gradient depends on a dout that it must not depend on */
+void backward_zeros(Backward *b);      /* gradients of nothing are zeros */
+void backward_not_finite(Backward *b); /* what one sequence and head is given that is no number, or too large, comes out of no other */
 void backward_wild(Backward *b, const Forward *f); /* offsets that are none, of f: as forward_wild */
 void backward_one_buffer(Backward *b); /* dq, dk and dv as views of one buffer */
 void backward_nothing(Backward *b);    /* no tokens */

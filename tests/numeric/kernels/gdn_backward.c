@@ -83,7 +83,7 @@ static void release(Backward *b)
 
 static const BackwardOperator gdn = { workspace_bytes, call, call_prepared, reference, allowed, release, 0 };
 
-static GdnBackward *make_sized(const GdnRow *row, float size)
+static GdnBackward *make(const GdnRow *row)
 {
 	GdnBackward *b = memory(sizeof *b);
 	GdnRun *r = gdn_run_make(row);
@@ -94,26 +94,26 @@ static GdnBackward *make_sized(const GdnRow *row, float size)
 	b->p.forward = &r->p;
 	if (row->save)
 		gdn_run_forward(r);
-	backward_make(&b->all, row->in.seed, size, row->states == GDN_FINAL || row->states == GDN_BOTH);
+	backward_make(&b->all, row->in.seed, row->gradients != 0 ? row->gradients : 1, row->states == GDN_FINAL || row->states == GDN_BOTH);
+	if (row->by_turns)
+		backward_turn_sizes(&b->all);
 	return b;
 }
-
-static GdnBackward *make(const GdnRow *row) { return make_sized(row, 1); }
 
 /* ---- kinds of tests ---- */
 
 static void run_gradients(const void *row) { backward_check(&make(row)->all); }
-static void run_tiny(const void *row) { backward_check(&make_sized(row, 1e-6F)->all); }
-static void run_large(const void *row) { backward_check(&make_sized(row, 1e3F)->all); }
 static void run_of_ends(const void *row) { backward_of_ends(&make(row)->all); }
 static void run_same_bits(const void *row) { backward_same_bits(&make(row)->all); }
 static void run_alone(const void *row) { backward_alone(&make(row)->all); }
+static void run_zeros(const void *row) { backward_zeros(&make(row)->all); }
+static void run_not_finite(const void *row) { backward_not_finite(&make(row)->all); }
 static void run_causal(const void *row) { backward_causal(&make(row)->all); }
 
 static void run_odd_strides(const void *row)
 {
 	GdnBackward *b = make(row);
-	forward_odd_strides(gdn_run_as_forward(b->r).tensor);
+	gdn_run_odd_strides(b->r);
 	backward_odd_strides(&b->all);
 }
 
@@ -297,8 +297,8 @@ size_t gdn_backward_cases(NumericCase *out)
 		{ "64_tokens", run_gradients, { IN(.tokens = 64, .seed = 20) } },
 		{ "small_beta", run_small_beta, { IN(.tokens = 101, .value_heads = 2, .seed = 21), .options = NORM, .states = GDN_BOTH } },
 		{ "small_beta_packed", run_small_beta, { .lengths = mixed, .spare = 5, .states = GDN_BOTH, .strided = true, IN(.seed = 22), .chunk = 1 } },
-		{ "tiny", run_tiny, { IN(.tokens = 130, .seed = 23), .states = GDN_BOTH } },
-		{ "large", run_large, { IN(.tokens = 130, .seed = 24), .states = GDN_BOTH } },
+		{ "tiny", run_gradients, { .gradients = 1e-6F, IN(.tokens = 130, .seed = 23), .states = GDN_BOTH } },
+		{ "large", run_gradients, { .gradients = 1e3F, IN(.tokens = 130, .seed = 24), .states = GDN_BOTH } },
 		{ "pool", run_gradients, { .lengths = mixed, .pool = { .slots = true, .has = true }, .states = GDN_BOTH, IN(.seed = 25) } },
 		{ "cut", run_gradients, { IN(.tokens = 700, .seed = 26), .states = GDN_BOTH, .processors = 16 } },
 		{ "cut_strong", run_gradients, { IN(.tokens = 700, .value_heads = 2, .gates = GDN_GATES_STRONG, .seed = 30), .states = GDN_BOTH, .processors = 16 } },
@@ -329,6 +329,46 @@ size_t gdn_backward_cases(NumericCase *out)
 			.save = true, .overall = .003 } },
 		{ "f16_saved", run_small_beta, { IN(.tokens = 99, .fp16 = true, .seed = 41), .save = true, .states = GDN_BOTH, .overall = .003 } },
 		{ "f16_positive_no_decay", run_gradients, { IN(.tokens = 200, .keys = GDN_KEYS_POSITIVE, .gates = GDN_GATES_ZERO, .fp16 = true, .seed = 42), .overall = .003 } },
+		{ "f16_1e-6", run_gradients, { .gradients = 1e-6F, IN(.tokens = 173, .qk_heads = 2, .value_heads = 4, .fp16 = true, .seed = 90), .states = GDN_BOTH, .overall = .002 } },
+		{ "f16_1e-6_norm", run_gradients, { .gradients = 1e-6F, IN(.tokens = 150, .qk_heads = 2, .value_heads = 4, .keys = GDN_KEYS_RAW, .fp16 = true, .seed = 91),
+			.options = NORM | SIGMOID, .states = GDN_BOTH, .overall = .003 } },
+		{ "f16_1e-6_everything", run_gradients, { .gradients = 1e-6F, .lengths = mixed, .spare = 30, .options = NORM | RAW | TWICE, .states = GDN_BOTH, .state_f16 = true, .strided = true,
+			IN(.qk_heads = 2, .value_heads = 4, .keys = GDN_KEYS_LONG, .fp16 = true, .gate16 = true, .beta16 = true, .seed = 92), .overall = .003, .chunk = .5 } },
+		{ "f16_1e-6_saved_small_beta", run_small_beta, { .gradients = 1e-6F, IN(.tokens = 99, .value_heads = 2, .fp16 = true, .seed = 93), .save = true, .states = GDN_BOTH, .overall = .003 } },
+		{ "f16_1e-6_no_decay", run_gradients, { .gradients = 1e-6F, IN(.tokens = 200, .keys = GDN_KEYS_POSITIVE, .gates = GDN_GATES_ZERO, .fp16 = true, .seed = 94),
+			.states = GDN_BOTH, .overall = .003 } },
+		{ "f16_1e-6_cut", run_gradients, { .gradients = 1e-6F, .lengths = long_ones, .spare = 9, IN(.gates = GDN_GATES_MIXED, .fp16 = true, .seed = 95), .states = GDN_BOTH,
+			.processors = 16, .overall = .003 } },
+		{ "f16_1e-6_K40_V56", run_gradients, { .gradients = 1e-6F, .lengths = mixed, IN(.qk_heads = 2, .value_heads = 4, .key_dim = 40, .value_dim = 56, .fp16 = true, .seed = 96),
+			.options = NORM | RAW, .states = GDN_BOTH, .overall = .003, .chunk = .1 } },
+		{ "f16_1e-6_K144_V72", run_small_beta, { .gradients = 1e-6F, .lengths = mixed, IN(.value_heads = 2, .key_dim = 144, .value_dim = 72, .fp16 = true, .seed = 97), .options = NORM,
+			.states = GDN_BOTH, .overall = .003, .chunk = .1 } },
+		{ "f16_1e-6_of_final_states_alone", run_of_ends, { .gradients = 1e-6F, IN(.tokens = 70, .value_heads = 2, .key_dim = 64, .value_dim = 40, .fp16 = true, .seed = 98), .options = NORM,
+			.states = GDN_BOTH, .overall = .003 } },
+		{ "f16_1e-4", run_gradients, { .gradients = 1e-4F, IN(.tokens = 173, .qk_heads = 2, .fp16 = true, .seed = 99), .states = GDN_BOTH, .overall = .002 } },
+		{ "f16_1e-4_norm", run_gradients, { .gradients = 1e-4F, IN(.tokens = 150, .keys = GDN_KEYS_RAW, .fp16 = true, .seed = 100), .options = NORM | RAW, .states = GDN_BOTH,
+			.save = true, .overall = .003 } },
+		{ "f16_1e3", run_gradients, { .gradients = 1e3F, IN(.tokens = 173, .qk_heads = 2, .fp16 = true, .seed = 101), .states = GDN_BOTH, .overall = .002 } },
+		{ "f16_1e3_norm", run_gradients, { .gradients = 1e3F, IN(.tokens = 150, .qk_heads = 2, .value_heads = 4, .keys = GDN_KEYS_RAW, .fp16 = true, .seed = 52),
+			.options = NORM | SIGMOID, .states = GDN_BOTH, .overall = .003 } },
+		{ "f16_1e3_K248", run_gradients, { .gradients = 1e3F, IN(.tokens = 99, .key_dim = 248, .value_dim = 128, .fp16 = true, .seed = 102), .options = NORM | RAW, .save = true,
+			.states = GDN_BOTH, .overall = .003 } },
+		{ "f16_sizes_by_turns", run_gradients, { .by_turns = true, .lengths = mixed, .spare = 9, IN(.qk_heads = 2, .value_heads = 4, .fp16 = true, .seed = 103), .options = NORM,
+			.states = GDN_BOTH, .overall = .003, .chunk = .1 } },
+		{ "f16_sizes_by_turns_batch", run_gradients, { .by_turns = true, IN(.batch = 3, .tokens = 70, .value_heads = 2, .key_dim = 64, .fp16 = true, .seed = 104), .options = NORM | RAW,
+			.states = GDN_BOTH, .strided = true, .overall = .003 } },
+		{ "f16_sizes_by_turns_alone", run_alone, { .by_turns = true, .lengths = long_ones, IN(.qk_heads = 2, .value_heads = 4, .fp16 = true, .seed = 105), .states = GDN_BOTH,
+			.split = TILEKERN_SPLIT_INVARIANT, .processors = 16 } },
+		{ "f16_1e-6_same_bits", run_same_bits, { .gradients = 1e-6F, .lengths = few, .spare = 5, IN(.value_heads = 2, .fp16 = true, .seed = 106), .options = NORM | RAW, .states = GDN_BOTH } },
+		{ "f16_1e-6_one_buffer", run_one_buffer, { .gradients = 1e-6F, .lengths = mixed, .spare = 9, IN(.qk_heads = 2, .value_heads = 4, .value_dim = 72, .fp16 = true, .seed = 107),
+			.states = GDN_BOTH } },
+		{ "f16_1e-6_strides_of_single_things", run_odd_strides, { .gradients = 1e-6F, IN(.tokens = 70, .fp16 = true, .seed = 108), .states = GDN_BOTH, .overall = .003 } },
+		{ "f16_causal", run_causal, { .gradients = 1e-6F, IN(.tokens = 130, .value_heads = 2, .fp16 = true, .seed = 109), .states = GDN_BOTH } },
+		{ "f16_zeros", run_zeros, { .lengths = mixed, .spare = 9, IN(.value_heads = 2, .fp16 = true, .seed = 110), .options = NORM | RAW, .states = GDN_INITIAL } },
+		{ "f16_not_finite", run_not_finite, { .gradients = 1e-6F, .lengths = few, IN(.qk_heads = 2, .value_heads = 4, .fp16 = true, .seed = 111), .states = GDN_BOTH } },
+		{ "f16_wild_offsets", run_wild, { .gradients = 1e-6F, .lengths = mixed, .spare = 9, IN(.value_heads = 2, .key_dim = 64, .value_dim = 72, .fp16 = true, .seed = 112), .states = GDN_BOTH,
+			.overall = .003, .chunk = .1 } },
+		{ "sizes_by_turns", run_gradients, { .by_turns = true, .lengths = mixed, .spare = 9, IN(.value_heads = 2, .seed = 113), .options = NORM, .states = GDN_BOTH } },
 		{ "causal", run_causal, { IN(.batch = 2, .tokens = 201, .qk_heads = 2, .value_heads = 4, .seed = 54), .options = NORM, .states = GDN_BOTH } },
 		{ "causal_saved", run_causal, { IN(.tokens = 99, .gates = GDN_GATES_ZERO, .seed = 55), .save = true, .states = GDN_BOTH } },
 		{ "one_buffer", run_one_buffer, { .lengths = mixed, .spare = 9, IN(.qk_heads = 2, .value_heads = 4, .value_dim = 72, .seed = 56), .states = GDN_BOTH } },

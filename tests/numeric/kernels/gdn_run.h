@@ -29,6 +29,8 @@ typedef struct GdnRow {
 	unsigned processors;      /* that the CPU device has; 0: its own */
 	double overall, chunk;    /* allowed errors; 0: the contract's */
 	double least;             /* an error of a state up to this is none */
+	float gradients;          /* the size of what a backward is given; 0: 1 */
+	bool by_turns;            /* of each sequence its own */
 } GdnRow;
 
 typedef struct GdnRun {
@@ -43,6 +45,7 @@ typedef struct GdnRun {
 } GdnRun;
 
 GdnRun *gdn_run_make(const GdnRow *row);
+void gdn_run_odd_strides(GdnRun *r); /* wild ones along what there is but one of */
 void gdn_run_free(GdnRun *r);
 Forward gdn_run_as_forward(GdnRun *r);     /* while r is there */
 void gdn_run_with(const void *row, void (*test)(const Forward *)); /* a test of forward.h; made and freed */

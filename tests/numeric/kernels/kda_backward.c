@@ -54,7 +54,7 @@ static void release(Backward *b)
 
 static const BackwardOperator kda = { workspace_bytes, call, call_prepared, reference, allowed, release, .1 };
 
-static KdaBackward *make_sized(const KdaRow *row, float size)
+static KdaBackward *make(const KdaRow *row)
 {
 	KdaBackward *b = memory(sizeof *b);
 	KdaRun *r = kda_run_make(row);
@@ -63,18 +63,17 @@ static KdaBackward *make_sized(const KdaRow *row, float size)
 		.processors = row->processors, .v_first = row->state_v_first, .strided = row->strided } };
 	tilekern_kda_backward_params_init(&b->p);
 	b->p.forward = &r->p;
-	backward_make(&b->all, row->seed, size, r->pool.final);
+	backward_make(&b->all, row->seed, row->gradients != 0 ? row->gradients : 1, r->pool.final);
+	if (row->by_turns)
+		backward_turn_sizes(&b->all);
 	return b;
 }
-
-static KdaBackward *make(const KdaRow *row) { return make_sized(row, 1); }
 
 /* ---- kinds of tests ---- */
 
 static void run_gradients(const void *row) { backward_check(&make(row)->all); }
-static void run_tiny(const void *row) { backward_check(&make_sized(row, 1e-6F)->all); }
-static void run_small(const void *row) { backward_check(&make_sized(row, 1e-3F)->all); } /* what fp16 holds */
-static void run_large(const void *row) { backward_check(&make_sized(row, 1e3F)->all); }
+static void run_zeros(const void *row) { backward_zeros(&make(row)->all); }
+static void run_not_finite(const void *row) { backward_not_finite(&make(row)->all); }
 static void run_causal(const void *row) { backward_causal(&make(row)->all); }
 static void run_one_buffer(const void *row) { backward_one_buffer(&make(row)->all); }
 static void run_of_ends(const void *row) { backward_of_ends(&make(row)->all); }
@@ -92,7 +91,7 @@ static void run_nothing(const void *row) { backward_nothing(&make(row)->all); }
 static void run_odd_strides(const void *row)
 {
 	KdaBackward *b = make(row);
-	forward_odd_strides(kda_run_as_forward(b->r).tensor);
+	kda_run_odd_strides(b->r);
 	backward_odd_strides(&b->all);
 }
 
@@ -351,11 +350,11 @@ size_t kda_backward_cases(NumericCase *out)
 		{ "cut_mild", run_saved, { .tokens = 900, .gate = KDA_MILD, .split = TILEKERN_SPLIT_AUTO, .processors = 5, .states = KDA_BOTH, .seed = 41 } },
 		{ "long_positive", run_gradients, { .tokens = 4096, .key_dim = 64, .value_dim = 64, .gate = KDA_MILD, .keys = KDA_POSITIVE, .split = TILEKERN_SPLIT_OFF,
 			.states = KDA_BOTH, .seed = 66, .overall = .008 } },
-		{ "tiny", run_tiny, { .tokens = 130, .value_heads = 2, .options = NORM | BOUND | SIGMOID, .states = KDA_BOTH, .seed = 67 } },
-		{ "tiny_any_gate", run_tiny, { .tokens = 99, .key_dim = 64, .gate = KDA_ANY, .states = KDA_BOTH, .seed = 68 } },
-		{ "large", run_large, { .tokens = 130, .value_heads = 2, .options = NORM | RAW, .states = KDA_BOTH, .seed = 69 } },
-		{ "fp16_small", run_small, { .tokens = 101, .gate = KDA_MILD, .fp16 = true, .states = KDA_BOTH, .seed = 70 } },
-		{ "fp16_large", run_large, { .tokens = 101, .key_dim = 64, .fp16 = true, .options = NORM, .states = KDA_BOTH, .seed = 71 } },
+		{ "tiny", run_gradients, { .gradients = 1e-6F, .tokens = 130, .value_heads = 2, .options = NORM | BOUND | SIGMOID, .states = KDA_BOTH, .seed = 67 } },
+		{ "tiny_any_gate", run_gradients, { .gradients = 1e-6F, .tokens = 99, .key_dim = 64, .gate = KDA_ANY, .states = KDA_BOTH, .seed = 68 } },
+		{ "large", run_gradients, { .gradients = 1e3F, .tokens = 130, .value_heads = 2, .options = NORM | RAW, .states = KDA_BOTH, .seed = 69 } },
+		{ "fp16_small", run_gradients, { .gradients = 1e-3F, .tokens = 101, .gate = KDA_MILD, .fp16 = true, .states = KDA_BOTH, .seed = 70 } },
+		{ "fp16_large", run_gradients, { .gradients = 1e3F, .tokens = 101, .key_dim = 64, .fp16 = true, .options = NORM, .states = KDA_BOTH, .seed = 71 } },
 		{ "causal", run_causal, { .batch = 2, .tokens = 201, .qk_heads = 1, .value_heads = 2, .options = NORM, .states = KDA_BOTH, .seed = 72 } },
 		{ "causal_raw", run_causal, { .tokens = 99, .key_dim = 64, .value_dim = 64, .options = NORM | BOUND | SIGMOID, .seed = 73 } },
 		{ "one_buffer", run_one_buffer, { .lengths = mixed, .spare = 9, .qk_heads = 2, .value_heads = 4, .value_dim = 72, .states = KDA_BOTH, .seed = 74 } },

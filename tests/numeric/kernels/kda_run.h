@@ -53,6 +53,8 @@ typedef struct KdaRow {
 	double overall, chunk;    /* allowed errors; 0: the contract's */
 	double least;             /* of o of fewer than 16 tokens: a largest difference below this is right, whatever it is a part of */
 	uint64_t seed;
+	float gradients;          /* the size of what a backward is given; 0: 1 */
+	bool by_turns;            /* of each sequence its own */
 } KdaRow;
 
 typedef struct KdaRun {
@@ -67,6 +69,7 @@ typedef struct KdaRun {
 } KdaRun;
 
 KdaRun *kda_run_make(const KdaRow *row);
+void kda_run_odd_strides(KdaRun *r); /* wild ones along what there is but one of */
 void kda_run_free(KdaRun *r);
 Forward kda_run_as_forward(KdaRun *r);     /* while r is there */
 void kda_run_poison(KdaRun *r);
