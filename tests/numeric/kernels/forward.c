@@ -5,16 +5,26 @@
 
 #include "tests/check/random.h"
 
+/* ---- parameters ---- */
+
+void forward_tensors(const ForwardTensor tensor[FORWARD_TENSORS], bool strided)
+{
+	for (int i = 0; i < FORWARD_TENSORS; i++) {
+		*tensor[i].p = tokens_address(tensor[i].tensor);
+		if (strided)
+			*tensor[i].strides = tensor[i].tensor->strides;
+	}
+}
+
+void forward_odd_strides(const ForwardTensor tensor[FORWARD_TENSORS])
+{
+	for (int i = 0; i < FORWARD_TENSORS; i++)
+		*tensor[i].strides = tokens_odd_strides(tensor[i].tensor);
+}
+
 /* ---- other lengths ---- */
 
-static void upload_offsets(const Forward *f, const int64_t *x)
-{
-	int32_t *small = memory((size_t)(f->sequences + 1) * sizeof *small);
-	for (int64_t i = 0; i <= f->sequences; i++)
-		small[i] = (int32_t)x[i];
-	OK(tilert_upload(numeric_device(), f->cu.p, f->i64 ? (const void *)x : small, f->cu.bytes));
-	free(small);
-}
+static void upload_offsets(const Forward *f, const int64_t *x) { integers_upload(f->cu, x, f->sequences + 1, f->i64); }
 
 void forward_replayed(const Forward *f)
 {

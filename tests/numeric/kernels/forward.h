@@ -6,6 +6,8 @@
 
 enum { FQ, FK, FV, FO, FG, FBETA, FORWARD_TENSORS };
 
+typedef struct ForwardTensor { const TokenTensor *tensor; tilert_ptr *p; tilekern_strides *strides; } ForwardTensor;
+
 /* A call of an operator that is ready to run; `run` is the operator's own. */
 typedef struct Forward {
 	void *run;
@@ -15,7 +17,7 @@ typedef struct Forward {
 	void *(*prepare)(void *run);
 	void (*launch)(void *call, tilert_stream s);
 	void (*destroy)(void *call);
-	struct { const TokenTensor *tensor; tilert_ptr *p; tilekern_strides *strides; } tensor[FORWARD_TENSORS];
+	ForwardTensor tensor[FORWARD_TENSORS];
 	Pool *pool;
 	Buffer cu, a_log, dt_bias;
 	bool i64;
@@ -25,6 +27,22 @@ typedef struct Forward {
 } Forward;
 #define FORWARD_TENSORS_OF(r) { { &(r)->q, &(r)->p.q, &(r)->p.q_strides }, { &(r)->k, &(r)->p.k, &(r)->p.k_strides }, { &(r)->v, &(r)->p.v, &(r)->p.v_strides }, \
 	{ &(r)->o, &(r)->p.o, &(r)->p.o_strides }, { &(r)->g, &(r)->p.g, &(r)->p.g_strides }, { &(r)->beta, &(r)->p.beta, &(r)->p.beta_strides } }
+
+/* Parameters that all operators have by the same names, from the tensors and the row of a run. */
+#define FORWARD_PARAMS(r) do { \
+	(r)->p.batch = (r)->q.batch, (r)->p.tokens = (r)->q.tokens, (r)->p.qk_heads = (r)->q.heads, (r)->p.value_heads = (r)->v.heads; \
+	(r)->p.key_dim = (r)->q.width, (r)->p.value_dim = (r)->v.width; \
+	(r)->p.dtype = (r)->q.dtype, (r)->p.gate_dtype = (r)->g.dtype, (r)->p.beta_dtype = (r)->beta.dtype; \
+	(r)->p.sequences = (r)->row.lengths ? (r)->sequences : 0; \
+	(r)->p.seqlens_dtype = (r)->row.lengths_i64 ? TILERT_I64 : TILERT_I32; \
+	(r)->p.cu_seqlens = (r)->cu.p; \
+	(r)->p.options = (r)->row.options, (r)->p.split = (r)->row.split, (r)->p.scale = (r)->row.scale; \
+	forward_tensors((ForwardTensor[])FORWARD_TENSORS_OF(r), (r)->row.strided); \
+} while (0)
+/* Addresses and, where they are not dense, strides. */
+void forward_tensors(const ForwardTensor tensor[FORWARD_TENSORS], bool strided);
+/* Strides that are wild along what there is but one of. */
+void forward_odd_strides(const ForwardTensor tensor[FORWARD_TENSORS]);
 
 /* What was recorded runs again with other lengths. */
 void forward_replayed(const Forward *f);

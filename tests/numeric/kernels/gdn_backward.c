@@ -113,7 +113,7 @@ static void run_causal(const void *row) { backward_causal(&make(row)->all); }
 static void run_odd_strides(const void *row)
 {
 	GdnBackward *b = make(row);
-	gdn_run_odd_strides(b->r);
+	forward_odd_strides(gdn_run_as_forward(b->r).tensor);
 	backward_odd_strides(&b->all);
 }
 

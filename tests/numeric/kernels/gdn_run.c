@@ -101,23 +101,6 @@ static void fill_row(GdnRow *row)
 		row->in.keys = GDN_KEYS_RAW;
 }
 
-static void make_offsets(GdnRun *r)
-{
-	bool packed = r->row.lengths;
-	r->sequences = packed ? r->row.in.sequences : r->row.in.batch;
-	r->offsets = memory((size_t)(r->sequences + 1) * sizeof *r->offsets);
-	r->offsets[0] = 0;
-	for (int64_t n = 0; n < r->sequences; n++)
-		r->offsets[n + 1] = r->offsets[n] + (packed ? r->row.lengths[n] : r->row.in.tokens);
-	if (!packed)
-		return;
-	int32_t *small = memory((size_t)(r->sequences + 1) * sizeof *small);
-	for (int64_t n = 0; n <= r->sequences; n++)
-		small[n] = (int32_t)r->offsets[n];
-	r->cu = r->row.lengths_i64 ? buffer_of(r->offsets, (size_t)(r->sequences + 1) * 8) : buffer_of(small, (size_t)(r->sequences + 1) * 4);
-	free(small);
-}
-
 static void make_pool(GdnRun *r)
 {
 	const GdnRow *row = &r->row;
@@ -168,49 +151,12 @@ static void make_saved(GdnRun *r)
 
 static void fill_params(GdnRun *r)
 {
-	const GdnInputSpec *s = &r->row.in;
-	tilekern_gdn_params *p = &r->p;
-	p->batch = s->batch;
-	p->tokens = s->tokens;
-	p->sequences = r->row.lengths ? r->sequences : 0;
-	p->qk_heads = s->qk_heads;
-	p->value_heads = s->value_heads;
-	p->key_dim = s->key_dim;
-	p->value_dim = s->value_dim;
-	p->dtype = r->q.dtype;
-	p->a_log_dtype = r->row.a_log_type ? r->row.a_log_type : TILERT_F32;
-	p->dt_bias_dtype = r->row.dt_bias_type ? r->row.dt_bias_type : TILERT_F32;
-	p->gate_dtype = r->g.dtype;
-	p->beta_dtype = r->beta.dtype;
-	p->seqlens_dtype = r->row.lengths_i64 ? TILERT_I64 : TILERT_I32;
-	p->options = r->row.options;
-	p->split = r->row.split;
-	p->scale = r->row.scale;
-	p->q = tokens_address(&r->q);
-	p->k = tokens_address(&r->k);
-	p->v = tokens_address(&r->v);
-	p->g = tokens_address(&r->g);
-	p->beta = tokens_address(&r->beta);
-	p->o = tokens_address(&r->o);
-	p->a_log = r->row.options & TILEKERN_RAW_GATE ? r->a_log.p : 0;
-	p->dt_bias = r->row.options & TILEKERN_RAW_GATE && !r->row.without_dt_bias ? r->dt_bias.p : 0;
-	p->cu_seqlens = r->cu.p;
-	if (r->row.strided) {
-		p->q_strides = r->q.strides;
-		p->k_strides = r->k.strides;
-		p->v_strides = r->v.strides;
-		p->o_strides = r->o.strides;
-		p->g_strides = r->g.strides;
-		p->beta_strides = r->beta.strides;
-	}
-}
-
-void gdn_run_odd_strides(GdnRun *r)
-{
-	tilekern_strides *all[] = { &r->p.q_strides, &r->p.k_strides, &r->p.v_strides, &r->p.o_strides, &r->p.g_strides, &r->p.beta_strides };
-	const TokenTensor *of[] = { &r->q, &r->k, &r->v, &r->o, &r->g, &r->beta };
-	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-		*all[i] = tokens_odd_strides(of[i]);
+	const GdnRow *row = &r->row;
+	FORWARD_PARAMS(r);
+	r->p.a_log_dtype = row->a_log_type ? row->a_log_type : TILERT_F32;
+	r->p.dt_bias_dtype = row->dt_bias_type ? row->dt_bias_type : TILERT_F32;
+	r->p.a_log = row->options & TILEKERN_RAW_GATE ? r->a_log.p : 0;
+	r->p.dt_bias = row->options & TILEKERN_RAW_GATE && !row->without_dt_bias ? r->dt_bias.p : 0;
 }
 
 GdnRun *gdn_run_make(const GdnRow *row)
@@ -220,7 +166,9 @@ GdnRun *gdn_run_make(const GdnRow *row)
 	tilekern_gdn_params_init(&r->p);
 	fill_row(&r->row);
 	assert_true(gdn_input_make(&r->in, &r->row.in));
-	make_offsets(r);
+	r->offsets = offsets_of(row->lengths, r->row.in.batch, r->row.in.tokens, &r->sequences);
+	if (row->lengths)
+		r->cu = integers_of(r->offsets, r->sequences + 1, row->lengths_i64);
 	make_buffers(r);
 	fill_params(r);
 	make_saved(r);

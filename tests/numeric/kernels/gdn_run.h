@@ -45,7 +45,6 @@ typedef struct GdnRun {
 } GdnRun;
 
 GdnRun *gdn_run_make(const GdnRow *row);
-void gdn_run_odd_strides(GdnRun *r); /* wild ones along what there is but one of */
 void gdn_run_free(GdnRun *r);
 Forward gdn_run_as_forward(GdnRun *r);     /* while r is there */
 void gdn_run_with(const void *row, void (*test)(const Forward *)); /* a test of forward.h; made and freed */

@@ -23,7 +23,7 @@ static void run_forward(const void *row)
 static void run_odd_strides(const void *row)
 {
 	KdaRun *r = kda_run_make(row);
-	kda_run_odd_strides(r);
+	forward_odd_strides(kda_run_as_forward(r).tensor);
 	kda_run_forward(r);
 	kda_run_check(r);
 	kda_run_free(r);

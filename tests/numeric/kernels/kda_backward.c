@@ -91,7 +91,7 @@ static void run_nothing(const void *row) { backward_nothing(&make(row)->all); }
 static void run_odd_strides(const void *row)
 {
 	KdaBackward *b = make(row);
-	kda_run_odd_strides(b->r);
+	forward_odd_strides(kda_run_as_forward(b->r).tensor);
 	backward_odd_strides(&b->all);
 }
 

@@ -152,24 +152,6 @@ static void fill_row(KdaRow *row)
 		row->keys = KDA_RAW_KEYS;
 }
 
-static void make_offsets(KdaRun *r)
-{
-	const int *lengths = r->row.lengths;
-	for (r->sequences = lengths ? 0 : r->row.batch; lengths && lengths[r->sequences] >= 0;)
-		r->sequences++;
-	int32_t *small = memory((size_t)(r->sequences + 1) * sizeof *small);
-	r->offsets = memory((size_t)(r->sequences + 1) * sizeof *r->offsets);
-	small[0] = 0;
-	r->offsets[0] = 0;
-	for (int64_t n = 0; n < r->sequences; n++) {
-		r->offsets[n + 1] = r->offsets[n] + (lengths ? lengths[n] : r->row.tokens);
-		small[n + 1] = (int32_t)r->offsets[n + 1];
-	}
-	if (lengths)
-		r->cu = r->row.lengths_i64 ? buffer_of(r->offsets, (size_t)(r->sequences + 1) * 8) : buffer_of(small, (size_t)(r->sequences + 1) * 4);
-	free(small);
-}
-
 static void make_tensors(KdaRun *r, Random *random)
 {
 	const KdaRow *row = &r->row;
@@ -196,47 +178,11 @@ static void make_tensors(KdaRun *r, Random *random)
 static void fill_params(KdaRun *r)
 {
 	const KdaRow *row = &r->row;
-	tilekern_kda_params *p = &r->p;
-	p->batch = row->batch;
-	p->tokens = row->tokens;
-	p->sequences = row->lengths ? r->sequences : 0;
-	p->qk_heads = row->qk_heads;
-	p->value_heads = row->value_heads;
-	p->key_dim = row->key_dim;
-	p->value_dim = row->value_dim;
-	p->dtype = r->q.dtype;
-	p->gate_dtype = r->g.dtype;
-	p->beta_dtype = r->beta.dtype;
-	p->seqlens_dtype = row->lengths_i64 ? TILERT_I64 : TILERT_I32;
-	p->options = row->options;
-	p->scale = row->scale;
+	FORWARD_PARAMS(r);
 	if (row->lower_bound < 0)
-		p->lower_bound = row->lower_bound;
-	p->q = tokens_address(&r->q);
-	p->k = tokens_address(&r->k);
-	p->v = tokens_address(&r->v);
-	p->g = tokens_address(&r->g);
-	p->beta = tokens_address(&r->beta);
-	p->o = tokens_address(&r->o);
-	p->a_log = row->options & TILEKERN_RAW_GATE && !row->without_a_log ? r->a_log.p : 0;
-	p->dt_bias = row->options & TILEKERN_RAW_GATE && !row->without_dt_bias ? r->dt_bias.p : 0;
-	p->cu_seqlens = r->cu.p;
-	if (!row->strided)
-		return;
-	p->q_strides = r->q.strides;
-	p->k_strides = r->k.strides;
-	p->v_strides = r->v.strides;
-	p->o_strides = r->o.strides;
-	p->g_strides = r->g.strides;
-	p->beta_strides = r->beta.strides;
-}
-
-void kda_run_odd_strides(KdaRun *r)
-{
-	tilekern_strides *all[] = { &r->p.q_strides, &r->p.k_strides, &r->p.v_strides, &r->p.o_strides, &r->p.g_strides, &r->p.beta_strides };
-	const TokenTensor *of[] = { &r->q, &r->k, &r->v, &r->o, &r->g, &r->beta };
-	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-		*all[i] = tokens_odd_strides(of[i]);
+		r->p.lower_bound = row->lower_bound;
+	r->p.a_log = row->options & TILEKERN_RAW_GATE && !row->without_a_log ? r->a_log.p : 0;
+	r->p.dt_bias = row->options & TILEKERN_RAW_GATE && !row->without_dt_bias ? r->dt_bias.p : 0;
 }
 
 KdaRun *kda_run_make(const KdaRow *row)
@@ -249,11 +195,12 @@ KdaRun *kda_run_make(const KdaRow *row)
 	fill_row(&r->row);
 	r->p.a_log_dtype = row->crossed || row->sixteen ? TILERT_BF16 : TILERT_F32;
 	r->p.dt_bias_dtype = row->crossed || row->sixteen ? TILERT_F16 : TILERT_F32;
-	make_offsets(r);
+	r->offsets = offsets_of(row->lengths, r->row.batch, r->row.tokens, &r->sequences);
+	if (row->lengths)
+		r->cu = integers_of(r->offsets, r->sequences + 1, row->lengths_i64);
 	make_tensors(r, &random);
 	make_states(r, &random);
 	fill_params(r);
-	r->p.split = row->split;
 	if (numeric_on_cpu())
 		OK(tilert_cpu_configure(numeric_device(), row->seed, row->processors));
 	KDA_OK(tilekern_kda_open(numeric_device(), &r->kda));

@@ -69,7 +69,6 @@ typedef struct KdaRun {
 } KdaRun;
 
 KdaRun *kda_run_make(const KdaRow *row);
-void kda_run_odd_strides(KdaRun *r); /* wild ones along what there is but one of */
 void kda_run_free(KdaRun *r);
 Forward kda_run_as_forward(KdaRun *r);     /* while r is there */
 void kda_run_poison(KdaRun *r);

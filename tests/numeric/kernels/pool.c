@@ -48,15 +48,10 @@ static Buffer upload_indices(const Pool *p, const int64_t *slot, int64_t n, int6
 {
 	const int64_t none[] = { 0, -1, -7, slots, INT32_MAX };
 	int64_t *wide = memory((size_t)(n + 1) * 8);
-	int32_t *small = memory((size_t)(n + 1) * 4);
-	for (int64_t i = 0; i < n; i++) {
-		wide[i] = slot[i] == NONE ? none[i % 5] : slot[i];
-		small[i] = (int32_t)wide[i];
-		wide[i] += i % 2 ? INT64_C(3) << 32 : 0;
-	}
-	Buffer b = p->spec.i64 ? buffer_of(wide, (size_t)n * 8) : buffer_of(small, (size_t)n * 4);
+	for (int64_t i = 0; i < n; i++)
+		wide[i] = (slot[i] == NONE ? none[i % 5] : slot[i]) + (i % 2 ? INT64_C(3) << 32 : 0);
+	Buffer b = integers_of(wide, n, p->spec.i64);
 	free(wide);
-	free(small);
 	return b;
 }
 
@@ -290,16 +285,6 @@ bool pool_checkpoint(const Pool *p, int64_t n, int64_t i, int64_t *tokens, int64
 
 int64_t pool_checkpoint_rows(const Pool *p) { return p->spec.checkpoints == POOL_NO_CHECKPOINTS ? 0 : p->reached[p->sequences]; }
 
-static Buffer upload_offsets(const Pool *p, const int64_t *x, int64_t n)
-{
-	int32_t *small = memory((size_t)(n + 1) * 4);
-	for (int64_t i = 0; i < n; i++)
-		small[i] = (int32_t)x[i];
-	Buffer b = p->offsets_i64 ? buffer_of(x, (size_t)n * 8) : buffer_of(small, (size_t)n * 4);
-	free(small);
-	return b;
-}
-
 /* Slots of rows are counted from the last to the first. */
 static int64_t checkpoint_slots(const Pool *p) { return pool_checkpoint_rows(p) + (p->spec.checkpoint_slots ? 3 : 1); }
 static int64_t checkpoint_slot(const Pool *p, int64_t row) { return p->spec.checkpoint_slots ? checkpoint_slots(p) - 1 - row : row; }
@@ -343,9 +328,9 @@ static void make_checkpoints(Pool *p)
 		const int64_t slots = checkpoint_slots(p);
 		p->checkpoints = buffer_poisoned((size_t)(shift(p, type) + slots * checkpoint_stride(p)) * tilert_dtype_size(type));
 		if (every(p) != 0)
-			p->starts = upload_offsets(p, p->reached, n + 1);
+			p->starts = integers_of(p->reached, n + 1, p->offsets_i64);
 		else
-			p->stops = upload_offsets(p, x, n);
+			p->stops = integers_of(x, n, p->offsets_i64);
 		if (p->spec.checkpoint_slots)
 			p->rows = upload_rows(p, pool_checkpoint_rows(p), slots);
 		fill_checkpoint_fields(p, slots, type);

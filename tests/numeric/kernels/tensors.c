@@ -108,4 +108,32 @@ float *tokens_take_cleared(const TokenTensor *t, const char *name, int64_t rows)
 	return out;
 }
 
+void integers_upload(Buffer b, const int64_t *x, int64_t n, bool i64)
+{
+	int32_t *small = memory((size_t)(n + 1) * sizeof *small);
+	for (int64_t i = 0; i < n; i++)
+		small[i] = (int32_t)x[i];
+	if (n)
+		OK(tilert_upload(numeric_device(), b.p, i64 ? (const void *)x : small, (size_t)n * (i64 ? 8 : 4)));
+	free(small);
+}
+
+Buffer integers_of(const int64_t *x, int64_t n, bool i64)
+{
+	Buffer b = buffer_poisoned((size_t)n * (i64 ? 8 : 4));
+	integers_upload(b, x, n, i64);
+	return b;
+}
+
+int64_t *offsets_of(const int *lengths, int64_t batch, int64_t tokens, int64_t *sequences)
+{
+	for (*sequences = lengths ? 0 : batch; lengths && lengths[*sequences] >= 0;)
+		++*sequences;
+	int64_t *offsets = memory((size_t)(*sequences + 1) * sizeof *offsets);
+	offsets[0] = 0;
+	for (int64_t n = 0; n < *sequences; n++)
+		offsets[n + 1] = offsets[n] + (lengths ? lengths[n] : tokens);
+	return offsets;
+}
+
 int64_t states_place(bool v_first, int64_t K, int64_t V, int64_t i) { return v_first ? i / (K * V) * (K * V) + i % V * K + i / V % K : i; }

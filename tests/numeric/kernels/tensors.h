@@ -37,6 +37,12 @@ float *tokens_take(const TokenTensor *t, const char *name, int64_t rows);
 /* Of all tokens: those behind the first `rows` must be 0. */
 float *tokens_take_cleared(const TokenTensor *t, const char *name, int64_t rows);
 
+/* n numbers, as i32 or i64. */
+void integers_upload(Buffer b, const int64_t *x, int64_t n, bool i64);
+Buffer integers_of(const int64_t *x, int64_t n, bool i64);
+/* [sequences + 1] tokens: of packed sequences, whose lengths end with a negative one, or without lengths of a batch. */
+int64_t *offsets_of(const int *lengths, int64_t batch, int64_t tokens, int64_t *sequences);
+
 /* Where element i of [..][K][V] is in states that have V first, or not. */
 int64_t states_place(bool v_first, int64_t K, int64_t V, int64_t i);
 
