@@ -9,7 +9,6 @@ A row of ROWS whose file the run has not got is left as it stands, and named.  W
 import argparse
 import csv
 import importlib.util
-import math
 import pathlib
 import re
 import subprocess
@@ -48,12 +47,6 @@ def ratios(lines, column, pattern):
     return [r for r in found if r == r]
 
 
-def cell(found):
-    mean = math.exp(sum(map(math.log, found)) / len(found))
-    text = f"{mean:.2f}" + (f", {min(found):.2f} to {max(found):.2f}" if len(found) > 1 else "")
-    return re.sub(r"\b0\.", ".", text)
-
-
 def line_of(path, about, beside, column, patterns):
     with open(path, newline="") as f:
         lines = list(csv.DictReader(f))
@@ -61,7 +54,7 @@ def line_of(path, about, beside, column, patterns):
     if not all(found):
         raise SystemExit(f"speeds.py: {path.name} has no row `{patterns[[bool(x) for x in found].index(False)]}` with {column}")
     counts = " and ".join(sorted({str(len(x)) for x in found}, key=int, reverse=True))
-    return f"| {about.replace(' N ', f' {counts} ')} | {beside} | " + "; ".join(cell(x) for x in found) + " |"
+    return f"| {about.replace(' N ', f' {counts} ')} | {beside} | " + "; ".join(map(tables.spread, found)) + " |"
 
 
 def written(text, run):
