@@ -63,7 +63,7 @@ static Plan plan(const Params *p, const tilekern_gdn_params *f, int sm_count)
 	l.dv = workspace_place(&l.bytes, p->dv ? 0 : values * 2);
 	l.sums = workspace_place(&l.bytes, p->da_log || p->ddt_bias ? chunks * 2 * (int64_t)sizeof(float) : 0);
 	l.part = workspace_place(&l.bytes, wide(f) ? chunks * SLOT_TOKENS * (int64_t)sizeof(float) : 0);
-	l.powers = workspace_place(&l.bytes, gradients_powers_bytes(SEQUENCES_OF(f), f->dtype, f->qk_heads, f->value_heads));
+	l.powers = workspace_place(&l.bytes, gradients_powers_bytes(SEQUENCES_OF(f), f->dtype, f->value_heads));
 	return l;
 }
 
@@ -177,7 +177,7 @@ static void add_arguments(Args *a, const Params *p, const tilekern_gdn_params *f
 	args_tensor(a, "dstates", p->workspace + l->gradients, f->dtype, 4, gradients, NULL);
 	args_tensor(a, "sums", p->da_log || p->ddt_bias ? p->workspace + l->sums : 0, TILERT_F32, 3, sums, NULL);
 	args_tensor(a, "partial", p->workspace + l->part, TILERT_F32, 3, part, NULL);
-	gradients_powers_arguments(a, SEQUENCES_OF(f), f->qk_heads, p->workspace + l->powers);
+	gradients_powers_arguments(a, SEQUENCES_OF(f), f->value_heads, p->workspace + l->powers);
 	args_tensor(a, "da_log", p->da_log, TILERT_F32, 1, heads, NULL);
 	args_tensor(a, "ddt_bias", p->ddt_bias, TILERT_F32, 1, heads, NULL);
 }
@@ -222,7 +222,7 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_gdn_par
 	if (s == TILERT_OK && (p->da_log || p->ddt_bias))
 		s = queue_kernel(q, (int[AXES]){ backward_sums, none, TILE, any }, &a);
 	if (s == TILERT_OK)
-		s = gradients_scale_back(q, SEQUENCES_OF(f), &rows[DV], f->qk_heads, p->workspace + l.powers);
+		s = gradients_scale_back(q, SEQUENCES_OF(f), &rows[DV], p->workspace + l.powers);
 	return s == TILERT_OK && f->cu_seqlens ? gradients_clear(q, SEQUENCES_OF(f), rows) : s;
 }
 

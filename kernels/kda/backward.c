@@ -34,7 +34,7 @@ static Parts parts_of(const tilekern_kda_params *f)
 }
 
 /* Where the parts of a call's workspace are, and its size. */
-typedef struct Plan { size_t saved, back, gradients, dv, sums, dq, dk, dg, dbeta, bytes; KdaPlan shares; } Plan;
+typedef struct Plan { size_t saved, back, gradients, dv, sums, dq, dk, dg, dbeta, powers, bytes; KdaPlan shares; } Plan;
 
 /* The forward's parameters without what it writes but for `saved` (kda_keys): of the scan that makes it again.  o is there for kernels that do not write it. */
 static tilekern_kda_params again(const Params *p, const tilekern_kda_params *f)
@@ -67,6 +67,7 @@ static Plan plan(const Params *p, const tilekern_kda_params *f, int sm_count)
 	l.dk = workspace_place(&l.bytes, p->dk && parts.keys ? keys * 2 : 0);
 	l.dg = workspace_place(&l.bytes, p->dg && parts.gates ? keys * (int64_t)tilert_dtype_size(f->gate_dtype) : 0);
 	l.dbeta = workspace_place(&l.bytes, p->dbeta && parts.gates ? tokens * parts.values * 4 : 0);
+	l.powers = workspace_place(&l.bytes, gradients_powers_bytes(SEQUENCES_OF(f), f->dtype, f->value_heads));
 	return l;
 }
 
@@ -168,6 +169,8 @@ static void add_arguments(Args *a, const Params *p, const tilekern_kda_params *f
 		{ "HO", parts.values }, { "HS", parts.all }, { "K", f->key_dim }, { "V", f->value_dim } };
 	for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++)
 		args_dim(a, dims[i].name, dims[i].value);
+	args_integer(a, "parts", (parts.keys ? 1 : 0) | (parts.gates ? 2 : 0)); /* backward_grads.tile */
+	gradients_powers_arguments(a, SEQUENCES_OF(f), f->value_heads, w + l->powers);
 	args_tensor(a, "sums", p->da_log || p->ddt_bias ? w + l->sums : 0, TILERT_F32, 4, sums, NULL);
 	args_tensor(a, "da_log", p->da_log, TILERT_F32, 1, heads, NULL);
 	args_tensor(a, "ddt_bias", p->ddt_bias, TILERT_F32, 2, heads, NULL);
@@ -233,8 +236,12 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_par
 	Args each = whole;
 	add_gradients(&whole, p, f, &l, false);
 	add_gradients(&each, p, f, &l, true);
-	tilert_status s = f->saved ? kda_queue_windows(q, &scan, &l.shares, p->workspace + l.back)
-		: kda_queue_saved(q, &scan, &l.shares, p->workspace + l.back, p->workspace + l.saved);
+	const Rows rows[] = ROWS_OF(p, f);
+	const States ends = GRADIENTS_STATES_OF(p, f);
+	tilert_status s = gradients_make_powers(q, SEQUENCES_OF(f), &rows[DOUT], &ends, f->qk_heads, p->workspace + l.powers);
+	if (s == TILERT_OK)
+		s = f->saved ? kda_queue_windows(q, &scan, &l.shares, p->workspace + l.back)
+			: kda_queue_saved(q, &scan, &l.shares, p->workspace + l.back, p->workspace + l.saved);
 	if (s == TILERT_OK)
 		s = queue_kernel(q, (int[AXES]){ backward_scan, type, kda_keys(f), gate }, &each);
 	if (s == TILERT_OK && (keys || gates || p->da_log || p->ddt_bias))
@@ -245,7 +252,9 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_par
 		s = queue_kernel(q, (int[AXES]){ backward_beta, type, most, gate }, &whole);
 	if (s == TILERT_OK && (p->da_log || p->ddt_bias))
 		s = queue_kernel(q, (int[AXES]){ backward_sums, none, WIDE, any }, &each);
-	return s == TILERT_OK && f->cu_seqlens ? gradients_clear(q, SEQUENCES_OF(f), (const Rows[])ROWS_OF(p, f)) : s;
+	if (s == TILERT_OK)
+		s = gradients_scale_back(q, SEQUENCES_OF(f), &rows[DV], p->workspace + l.powers);
+	return s == TILERT_OK && f->cu_seqlens ? gradients_clear(q, SEQUENCES_OF(f), rows) : s;
 }
 
 static tilert_status queue(Queue *q, const void *params, int sm_count)

@@ -28,51 +28,51 @@ tilert_status gradients_clear(Queue *q, Sequences s, const Rows r[GRADIENTS])
 	return queue_shared(q, CLEAR, &a);
 }
 
-/* Those of each slot and q/k head; behind them what they are made of. */
-static int64_t powers_of(Sequences s, int64_t qk_heads) { return sequences_slots(s) * qk_heads * (int64_t)sizeof(float); }
+/* Those of each slot and value head; behind them what they are made of. */
+static int64_t powers_of(Sequences s, int64_t value_heads) { return sequences_slots(s) * value_heads * (int64_t)sizeof(float); }
 
-int64_t gradients_powers_bytes(Sequences s, tilert_dtype dtype, int64_t qk_heads, int64_t value_heads)
+int64_t gradients_powers_bytes(Sequences s, tilert_dtype dtype, int64_t value_heads)
 {
-	const int64_t rows = sequences_slots(s) + sequences_count(s);
-	return dtype == TILERT_F16 ? powers_of(s, qk_heads) + rows * value_heads * (int64_t)sizeof(float) : 0;
+	return dtype == TILERT_F16 ? 2 * powers_of(s, value_heads) + sequences_count(s) * value_heads * (int64_t)sizeof(float) : 0;
 }
 
-void gradients_powers_arguments(Args *a, Sequences s, int64_t qk_heads, tilert_ptr powers)
+void gradients_powers_arguments(Args *a, Sequences s, int64_t value_heads, tilert_ptr powers)
 {
-	const int64_t extents[] = { sequences_slots(s), qk_heads };
+	const int64_t extents[] = { sequences_slots(s), value_heads };
 	args_tensor(a, "powers", powers, TILERT_F32, 2, extents, NULL);
 }
 
 /* What these kernels have in common, of a tensor of tokens. */
-static Args powers_arguments(Sequences s, const Rows *r, int64_t qk_heads, tilert_ptr powers)
+static Args powers_arguments(Sequences s, const Rows *r, tilert_ptr powers)
 {
 	Args a = { .n = 0 };
-	const struct { const char *name; int64_t value; } dims[] = { { "B", s.batch }, { "T", s.tokens }, { "H", qk_heads }, { "HV", r->heads }, { "V", rows_width(r) },
+	const struct { const char *name; int64_t value; } dims[] = { { "B", s.batch }, { "T", s.tokens }, { "HV", r->heads }, { "V", rows_width(r) },
 		{ "SLOTS", sequences_slots(s) } };
 	for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++)
 		args_dim(&a, dims[i].name, dims[i].value);
 	sequences_arguments(&a, s);
-	gradients_powers_arguments(&a, s, qk_heads, powers);
+	gradients_powers_arguments(&a, s, r->heads, powers);
 	return a;
 }
 
 tilert_status gradients_make_powers(Queue *q, Sequences s, const Rows *dout, const States *ends, int64_t qk_heads, tilert_ptr powers)
 {
 	const int64_t sizes[] = { sequences_slots(s) + sequences_count(s), ends->heads }, states[] = { ends->sequences, ends->heads, ends->key_dim * ends->value_dim };
-	Args a = powers_arguments(s, dout, qk_heads, powers);
+	Args a = powers_arguments(s, dout, powers);
 	if (dout->dtype != TILERT_F16)
 		return TILERT_OK;
 	args_rows(&a, dout, "dout", "r0");
 	args_tensor(&a, "dht", ends->initial, TILERT_F32, 3, states, NULL);
 	args_dim(&a, "KV", states[2]);
-	args_tensor(&a, "sizes", powers + (tilert_ptr)powers_of(s, qk_heads), TILERT_F32, 2, sizes, NULL);
+	args_dim(&a, "H", qk_heads);
+	args_tensor(&a, "sizes", powers + (tilert_ptr)powers_of(s, dout->heads), TILERT_F32, 2, sizes, NULL);
 	tilert_status status = queue_shared(q, LARGEST, &a);
 	return status == TILERT_OK ? queue_shared(q, POWERS, &a) : status;
 }
 
-tilert_status gradients_scale_back(Queue *q, Sequences s, const Rows *dv, int64_t qk_heads, tilert_ptr powers)
+tilert_status gradients_scale_back(Queue *q, Sequences s, const Rows *dv, tilert_ptr powers)
 {
-	Args a = powers_arguments(s, dv, qk_heads, powers);
+	Args a = powers_arguments(s, dv, powers);
 	if (dv->dtype != TILERT_F16 || !dv->p)
 		return TILERT_OK;
 	args_rows(&a, dv, "dv", "w0");

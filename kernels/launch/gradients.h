@@ -17,12 +17,12 @@ enum { DOUT, DQ, DK, DV, DG, DBETA, GRADIENTS };
 tilert_status gradients_clear(Queue *q, Sequences s, const Rows r[GRADIENTS]);
 
 /* In fp16 gradients between the kernels are times powers of two (stages/power.tile): bytes of workspace for these, 0 where the dtype is another; `powers`, for the kernels. */
-int64_t gradients_powers_bytes(Sequences s, tilert_dtype dtype, int64_t qk_heads, int64_t value_heads);
-void gradients_powers_arguments(Args *a, Sequences s, int64_t qk_heads, tilert_ptr powers);
+int64_t gradients_powers_bytes(Sequences s, tilert_dtype dtype, int64_t value_heads);
+void gradients_powers_arguments(Args *a, Sequences s, int64_t value_heads, tilert_ptr powers);
 /* The kernels that make them, before all others, of dout and of the final states' gradients (GRADIENTS_STATES_OF), and the one that takes them out of dv again, behind all that read it.
  * They do nothing where the dtype is another. */
 tilert_status gradients_make_powers(Queue *q, Sequences s, const Rows *dout, const States *ends, int64_t qk_heads, tilert_ptr powers);
-tilert_status gradients_scale_back(Queue *q, Sequences s, const Rows *dv, int64_t qk_heads, tilert_ptr powers);
+tilert_status gradients_scale_back(Queue *q, Sequences s, const Rows *dv, tilert_ptr powers);
 
 /* The states' gradients, as the states of a scan that runs from the final ones to the initial ones. */
 #define GRADIENTS_STATES_OF(p, f) ((States){ .sequences = sequences_count(SEQUENCES_OF(f)), .heads = (f)->value_heads, .key_dim = (f)->key_dim, \
