@@ -25,6 +25,7 @@ class Table(NamedTuple):
     line: str = "{line}"
     column: str = ""
     otherwise: str = "Not timed."  # without a file
+    peers: str = ".*"  # beside which it is; a table of one peer has only rows that are timed beside it
 
 
 KDA = r" (?P<what>kernel|operator) (?P<line>.+) H(?P<heads>\d+) K(?P<k>\d+) (?P<gates>strong|mild)"
@@ -38,11 +39,12 @@ TABLES = {
     "gdn backward": Table(["gdn-backward-flashqla"], "gdn_backward --peers flash_qla", "q/k / value heads, sequences", r"gdn backward (?P<part>again|saved) (?P<line>.+)"),
     "gdn training": Table(["gdn-training-flashqla"], "gdn_training --peers flash_qla", "q/k / value heads, sequences",
                           r"gdn forward, backward (?P<part>again|saved) (?P<line>.+)" + KEPT),
-    "kda forward": Table(["kda-cudnn-final", "kda-cudnn"], "kda --peers cudnn,flash_kda", "sequences, heads", "kda" + KDA, "K = {k}", SHAPE, "{what}, {gates}"),
-    "kda fla": Table(["kda-fla"], "kda --peers fla", "sequences, heads", "kda" + KDA, "K = {k}", SHAPE, "{what}, {gates}",
-                     "Of 2026-11-22, FLA 0.6, kernel, all rows of `peers.py kda`: 3.9 to 8.9 times ours with strong gates, 1.0 (1 x 2048, 8 heads) to 6.2 with mild ones."),
-    "kda mixes": Table(["kda-mixes"], "kda_mixes --peers cudnn,flash_kda", "sequences, heads", "kda" + KDA, "", SHAPE, "{what}, {gates}"),
-    "kda engine": Table(["kda-engine-final"], "kda_engine --peers cudnn,flash_kda", "sequences", r"kda engine (?P<heads>\d+) (?P<line>.+)", column="{heads} heads"),
+    "kda forward": Table(["kda-cudnn-final", "kda-cudnn"], "kda --peers cudnn,flash_kda,fla", "sequences, heads", "kda" + KDA, "K = {k}", SHAPE, "{what}, {gates}",
+                         peers="cudnn|flash_kda"),
+    "kda fla": Table(["kda-fla", "kda-cudnn-final"], "kda --peers cudnn,flash_kda,fla", "sequences, heads", "kda" + KDA, "K = {k}", SHAPE, "{what}, {gates}",
+                     "Of 2026-11-22, FLA 0.6, kernel, all rows of `peers.py kda`: 3.9 to 8.9 times ours with strong gates, 1.0 (1 x 2048, 8 heads) to 6.2 with mild ones.", peers="fla"),
+    "kda mixes": Table(["kda-mixes"], "kda_mixes --peers cudnn,flash_kda,fla", "sequences, heads", "kda" + KDA, "", SHAPE, "{what}, {gates}"),
+    "kda engine": Table(["kda-engine-final"], "kda_engine --peers cudnn,flash_kda,fla", "sequences", r"kda engine (?P<heads>\d+) (?P<line>.+)", column="{heads} heads"),
     "kda backward": Table(["kda-backward-final", "kda-backward-64-fla", "kda-backward-documents-fla", "kda-backward-fla-cudnn"], "kda_backward --peers fla,cudnn",
                           "sequences, heads", "kda backward" + KDA + " (?P<part>recomputed|saved)",
                           "K = {k}{documents}, {what}", SHAPE + ", {what}", "{gates}"),
@@ -81,9 +83,10 @@ BARS = {
         *(Bar(f"forward, {what}, {gates} gates, best peer, mean", least, False, "kda forward", column=f"{what}, {gates}")
           for what in ("kernel", "operator") for gates, least in (("strong", 2.5), ("mild", 5))),
         Bar("each row", 1, True, "kda forward"),
+        Bar("each row beside FLA", 1, True, "kda fla"),
         Bar("each mix", 1, True, "kda mixes"),
-        Bar("forward, K = 128, over FLA, mean of strong gates", 6, False, "kda fla", "K = 128", ".*strong", peer="fla"),
-        Bar("forward, K = 64, over FLA, mean of strong gates", 5, False, "kda fla", "K = 64", ".*strong", peer="fla"),
+        Bar("forward, K = 128, over FLA, mean of strong gates", 6, False, "kda fla", "K = 128", ".*strong"),
+        Bar("forward, K = 64, over FLA, mean of strong gates", 5, False, "kda fla", "K = 64", ".*strong"),
         *(Bar(f"backward, {what}, K = {k}, {part}, over FLA, mean of strong gates", least, False, "kda backward", f"K = {k}, {what}", "strong", part=part, peer="fla")
           for what in ("kernel", "operator") for k, part, least in ((128, "saved", 7.5), (128, "again", 6), (64, "saved", 6), (64, "again", 5))),
         *(Bar(f"backward, kernel, {part}, over cuDNN, mean of strong gates", least, False, "kda backward", "K = 128, kernel", "strong", part=part, peer="cudnn")
@@ -152,8 +155,12 @@ class Rows:
         self.date = newest(r for parts in self.at.values() for r in parts.values())
 
     def add(self, r, date):
-        named = re.fullmatch(self.table.row, r["row"])
-        if not named:
+        named, ours = re.fullmatch(self.table.row, r["row"]), number(r["tilekern_ms"])
+        if not named or ours != ours:
+            return False
+        theirs = {p: number(r[f"{p}_ms"]) for p in PEERS if f"{p}_ms" in r and re.fullmatch(self.table.peers, p)}
+        theirs = {p: t for p, t in theirs.items() if t == t}
+        if self.table.peers in PEERS and not theirs:
             return False
         x = {n: v or "" for n, v in named.groupdict().items()}
         x.update(line=spaced(x["line"]), k64=", K = 64" if x.get("k") == "64" else "", documents=", documents" if "documents" in x["line"] else "")
@@ -162,10 +169,9 @@ class Rows:
         parts = self.at.setdefault(key, {})
         if part in parts:
             return False
-        theirs = {c[:-3]: number(t) for c, t in r.items() if c[:-3] in PEERS}
         kept = x.get("theirs", "").strip(", ")
         kept = {"": x.get("kept", ""), **dict(k.rsplit(" ", 1) for k in kept.split(", ") if kept)}
-        parts[part] = Row(number(r["tilekern_ms"]), {p: t for p, t in theirs.items() if t == t}, date, number(r.get("floor_ms")), kept)
+        parts[part] = Row(ours, theirs, date, number(r.get("floor_ms")), kept)
         return True
 
     def peers(self, column):
