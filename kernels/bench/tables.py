@@ -85,8 +85,8 @@ BARS = {
         Bar("each row", 1, True, "kda forward"),
         Bar("each row beside FLA", 1, True, "kda fla"),
         Bar("each mix", 1, True, "kda mixes"),
-        Bar("forward, K = 128, over FLA, mean of strong gates", 6, False, "kda fla", "K = 128", ".*strong"),
-        Bar("forward, K = 64, over FLA, mean of strong gates", 5, False, "kda fla", "K = 64", ".*strong"),
+        Bar("forward, K = 128, over FLA, mean of kernel and operator, strong gates", 6, False, "kda fla", "K = 128", ".*strong"),
+        Bar("forward, K = 64, over FLA, mean of kernel and operator, strong gates", 5, False, "kda fla", "K = 64", ".*strong"),
         *(Bar(f"backward, {what}, K = {k}, {part}, over FLA, mean of strong gates", least, False, "kda backward", f"K = {k}, {what}", "strong", part=part, peer="fla")
           for what in ("kernel", "operator") for k, part, least in ((128, "saved", 7.5), (128, "again", 6), (64, "saved", 6), (64, "again", 5))),
         *(Bar(f"backward, kernel, {part}, over cuDNN, mean of strong gates", least, False, "kda backward", "K = 128, kernel", "strong", part=part, peer="cudnn")
