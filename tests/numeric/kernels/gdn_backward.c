@@ -207,6 +207,7 @@ static GdnRow random_row(Random *r, int lengths[5])
 {
 	static const unsigned options[] = { 0, NORM, NORM | RAW, NORM | RAW | SIGMOID, RAW | TWICE, NORM | TWICE };
 	static const tilert_dtype types[] = { TILERT_F32, TILERT_BF16, TILERT_F16 };
+	static const float sizes[] = { 1, 1e-6F, 1e-4F, 1e2F };
 	GdnRow row = { .in = { .batch = 1 + pick(r, 2), .tokens = 1 + pick(r, 300), .qk_heads = 1 + pick(r, 2), .key_dim = 8 + 8 * pick(r, toss(r) ? 16 : 32),
 		.value_dim = 8 + 8 * pick(r, toss(r) ? 16 : 32), .gates = (GdnGates)pick(r, GDN_GATES_RAW), .keys = toss(r) && toss(r) ? GDN_KEYS_SHORT : GDN_KEYS_RANDOM, .fp16 = toss(r), .seed = random_bits(r) },
 		.states = (GdnStates)pick(r, 4), .state_v_first = toss(r), .strided = toss(r), .options = options[pick(r, 6)], .save = toss(r),
@@ -214,6 +215,8 @@ static GdnRow random_row(Random *r, int lengths[5])
 		.a_log_type = types[pick(r, 3)], .dt_bias_type = types[pick(r, 3)], .chunk = 10 /* few channels, few tokens */ };
 	row.overall = row.in.keys == GDN_KEYS_SHORT ? .2 /* equal keys: with a beta of up to 2 a state is what is left of sums that cancel */ : .015;
 	row.in.value_heads = row.in.qk_heads * (1 + pick(r, 3));
+	row.gradients = sizes[pick(r, 4)];
+	row.by_turns = row.gradients == 1 && toss(r);
 	row.state_bf16 = toss(r);
 	row.pool = pool_random(r);
 	row.pool.in_place = false; /* the forward's that saves would change the states */

@@ -229,6 +229,7 @@ static void run_other_forward(const void *row)
 static KdaRow random_row(Random *r, int lengths[4])
 {
 	static const unsigned options[] = { 0, NORM, NORM | BOUND, NORM | RAW | SIGMOID, NORM | BOUND | TWICE, BOUND | SIGMOID };
+	static const float sizes[] = { 1, 1e-6F, 1e-4F, 1e2F };
 	static const KdaGate gates[] = { KDA_BOUNDED, KDA_BOUNDED, KDA_MILD, KDA_MILD, KDA_ZERO, KDA_TWENTY, KDA_RESETS, KDA_RARE };
 	KdaRow row = { .batch = 1 + pick(r, 2), .tokens = 16 + pick(r, 90), .qk_heads = 1 + pick(r, 2), .key_dim = 8 + 8 * pick(r, toss(r) ? 16 : 32),
 		.value_dim = 8 + 8 * pick(r, toss(r) ? 16 : 32), .gate = gates[pick(r, 8)], .pool = pool_random(r), .sixteen = toss(r), .without_a_log = pick(r, 4) == 0,
@@ -239,6 +240,8 @@ static KdaRow random_row(Random *r, int lengths[4])
 	row.pool.checkpoints = POOL_NO_CHECKPOINTS;
 	row.gate16 = toss(r);
 	row.fp16 = toss(r);
+	row.gradients = sizes[pick(r, 4)];
+	row.by_turns = row.gradients == 1 && toss(r);
 	if (toss(r)) {
 		for (int i = 0; i < 3; i++)
 			lengths[i] = (int)(i == 0 ? 16 : 0) + (int)pick(r, 80);
