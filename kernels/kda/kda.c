@@ -147,7 +147,7 @@ Args kda_arguments(const tilekern_kda_params *p)
 enum { BY_LENGTH = 2 }; /* of `alone`: walk.tile */
 
 /* What a launch is for: walk.tile. */
-typedef enum Task { EITHER = -1, SCAN, WINDOWS, SHARES, PARTS, ALONE, PUT, LOOKS, PUTS, UNITS } Task;
+typedef enum Task { EITHER = -1, SCAN, WINDOWS, SHARES, PARTS, ALONE, PUT, LOOKS, PUTS, UNITS, SINGLE } Task;
 
 static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Args *call, Task task, const KdaPlan *l)
 {
@@ -159,7 +159,8 @@ static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Ar
 	args_integer(&a, "pieces", l->pieces);
 	args_integer(&a, "least", l->least);
 	args_integer(&a, "cut_from", l->cut_from);
-	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_keys(p), task == SCAN ? gate : cut_bf16 + gate - bf16 }, &a);
+	const int form = task == SCAN ? bf16 : task == UNITS ? units_bf16 : cut_bf16;
+	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_keys(p), form + gate - bf16 }, &a);
 }
 
 void kda_share_arguments(Args *a, const KdaPlan *l, tilert_ptr back)
@@ -180,18 +181,26 @@ tilert_status kda_queue_windows(Queue *q, const tilekern_kda_params *p, const Kd
 	return l->way == KDA_WINDOWS ? queue_task(q, p, &a, WINDOWS, l) : TILERT_OK;
 }
 
-/* Its CTAs wait for what others say in `back`. */
+/* Before a call whose CTAs wait for what others say in n numbers. */
+static tilert_status queue_reset(Queue *q, tilert_ptr numbers, int64_t n)
+{
+	Args a = { .n = 0 };
+	args_tensor(&a, "back", numbers, TILERT_I32, 1, &n, NULL);
+	args_dim(&a, "CTAS", n);
+	return queue_kernel(q, (int[AXES]){ reset, none, 128, any }, &a);
+}
+
 static tilert_status queue_joined(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, const Args *a)
 {
-	tilert_status s = queue_kernel(q, (int[AXES]){ reset, none, 128, any }, a);
+	tilert_status s = queue_reset(q, p->workspace, l->ctas);
 	return s == TILERT_OK ? queue_task(q, p, a, l->way == KDA_EXACTLY ? PARTS : l->way == KDA_EITHER ? EITHER : SHARES, l) : s;
 }
 
 /* Which units can begin; the call. */
 static tilert_status queue_units(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, const Args *a)
 {
-	tilert_status s = TILERT_OK;
-	if (l->looks > 0) {
+	tilert_status s = l->single ? queue_reset(q, p->workspace + l->begins, l->begins_count) : TILERT_OK;
+	if (s == TILERT_OK && l->looks > 0) {
 		KdaPlan looks = *l;
 		Args other = kda_arguments(p);
 		looks.ctas = l->looks;
@@ -199,7 +208,7 @@ static tilert_status queue_units(Queue *q, const tilekern_kda_params *p, const K
 		kda_share_arguments(&other, &looks, p->workspace);
 		s = queue_task(q, p, &other, LOOKS, l);
 	}
-	return s == TILERT_OK ? queue_task(q, p, a, UNITS, l) : s;
+	return s == TILERT_OK ? queue_task(q, p, a, l->single ? SINGLE : UNITS, l) : s;
 }
 
 /* Calls that end items in the first launch which others begin there. */

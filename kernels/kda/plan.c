@@ -8,6 +8,7 @@ enum { CHUNK = 32, NARROW = 64 /* K and columns of V where two CTAs share a mult
 /* In chunks.  A window of 4 is enough for gates of -0.13 a token (-5 sigmoid(normal - 3) has a mean of about -0.36); one of 32 for -0.02
  * (-5 sigmoid(normal - 6)), one of 64 for half of that.  TRY: a launch and its first loads. */
 enum { SHORT = 4, LONG = 32, LONGER = 64, FROM = 512 /* chunks of a sequence for which that pays */, TRY = 3,
+	LOOP = 96 /* chunks of a unit from which the faster loop of a form without CUTS is worth a launch before it */,
 	AT_ONCE = 96 /* chunks of whole items: above, a launch that looks at gates between strong and mild, too, is worth its time */ };
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -96,23 +97,30 @@ static int64_t shortest_unit(const KdaPlan *l)
 	return each > l->least ? each : l->least;
 }
 
+/* Of a sequence: `unit` of units.tile. */
+static int64_t unit_chunks(const KdaPlan *l, int64_t chunks)
+{
+	const int64_t each = ceil_div(chunks, l->pieces), least = chunks < BATCHED ? COARSE : l->least;
+	return chunks < l->cut_from ? chunks : each > least ? each : least;
+}
+
 static KdaPlan units(const tilekern_kda_params *p, const Load *c)
 {
 	const int64_t n = sequences_count(SEQUENCES_OF(p)), lanes = n > 0 ? c->items / n : 0, longest = ceil_div(p->tokens, CHUNK);
 	const int64_t all = (p->cu_seqlens ? p->tokens / CHUNK + n : n * longest) * lanes;
-	KdaPlan l = whole_items(c);
-	l.begins_count = all / SHORTEST + 1;
+	const bool few = 2 * lanes <= c->most, narrow = kda_keys(p) == NARROW;
+	KdaPlan whole = whole_items(c), l = { .ctas = c->most, .way = KDA_UNITS, .keys = narrow ? NARROW : FULL };
+	whole.begins_count = l.begins_count = all / SHORTEST + 1;
 	l.pieces = lanes > 0 ? own_pieces(lanes, c->most) : 1;
 	if (l.pieces == 1 || whole_only(p) || p->saved)
-		return l;
-	const bool few = 2 * lanes <= c->most;
-	l.ctas = c->most;
-	l.way = KDA_UNITS;
-	l.keys = kda_keys(p) == NARROW ? NARROW : FULL;
-	l.least = few && l.keys == FULL ? SHORTEST : few ? 2 * COARSE : COARSE;
+		return whole;
+	l.least = !few ? COARSE : narrow ? 2 * COARSE : SHORTEST;
 	l.cut_from = !few ? l.pieces * COARSE : COARSE * lanes <= l.ctas ? 2 * COARSE : BATCHED; /* short ones of more lanes come in numbers that fill the device */
-	if (longest >= l.cut_from)
-		l.looks = ceil_div(all, LOOKED_AT * shortest_unit(&l)) > l.ctas ? (int)ceil_div(all, LOOKED_AT * shortest_unit(&l)) : l.ctas;
+	if (longest < l.cut_from)
+		return p->cu_seqlens ? l : whole; /* the forms give the same bits */
+	const int64_t each = unit_chunks(&l, longest), looks = ceil_div(all, LOOKED_AT * shortest_unit(&l));
+	l.single = !p->cu_seqlens && each < LOOP && c->items * ceil_div(longest, each) <= l.ctas;
+	l.looks = l.single ? 0 : looks > l.ctas ? (int)looks : l.ctas;
 	return l;
 }
 

@@ -2,6 +2,7 @@
 #ifndef TILE_KDA_PLAN_H
 #define TILE_KDA_PLAN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <tilekern/kda.h>
 
@@ -22,7 +23,8 @@ typedef struct KdaPlan {
 	int64_t keys;          /* K and columns of V of a state that is made */
 	size_t enter, across;  /* where they are in the workspace, behind `back` (join.tile) */
 	int pieces, least, cut_from; /* of KDA_UNITS: how many units a sequence has at most, their chunks at least, those of a sequence that is cut */
-	int looks;             /* CTAs that find out which can begin; 0: there is none to cut */
+	int looks;             /* CTAs that find out which can begin; 0: there is none to cut, or `single` */
+	bool single;              /* each CTA has one unit at most and finds that out itself */
 	int64_t begins_count;
 	size_t begins;         /* where they are in the workspace */
 	size_t bytes;          /* of workspace */

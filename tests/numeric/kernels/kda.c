@@ -415,6 +415,8 @@ static const KdaRow rows[] = {
 	{ .name = "invariant_long", .tokens = 7000, .gate = KDA_MILD, .key_dim = 40, .value_dim = 40, .states = KDA_BOTH, INVARIANT, .processors = 5 }, /* windows of 32 chunks */
 	{ .name = "invariant_pool", .lengths = own_lengths, .gate = KDA_RARE, .gate16 = true, .states = KDA_BOTH, POOL, INVARIANT, .processors = 12 },
 	{ .name = "invariant_pool_strong_wide", .lengths = own_strong, .spare = 50, .gate = KDA_FIVE, .value_dim = 136, .states = KDA_BOTH, POOL, INVARIANT, .processors = 7 },
+	{ .name = "invariant_rows_pool", .tokens = 1700, .gate = KDA_RARE, .gate16 = true, .states = KDA_BOTH, POOL, INVARIANT, .processors = 12 }, /* each CTA finds out about its unit */
+	{ .name = "invariant_rows_tried_pool", .tokens = 1700, .states = KDA_BOTH, POOL, INVARIANT, .processors = 12 },
 	{ .name = "gates_bounded", .tokens = 150, .qk_heads = 2, .states = KDA_BOTH },
 	{ .name = "gates_mild", .tokens = 150, .gate = KDA_MILD, .states = KDA_BOTH, .gate16 = true },
 	{ .name = "gates_zero", .tokens = 150, .gate = KDA_ZERO, .states = KDA_BOTH },
@@ -595,6 +597,10 @@ size_t kda_cases(NumericCase *out)
 		{ "invariant_alone", run_alone, { INVARIANT, .lengths = own_lengths, .spare = 30, .gate = KDA_RARE, .states = KDA_BOTH, .processors = 12, .seed = 11 } },
 		{ "invariant_alone_strong", run_alone, { INVARIANT, .lengths = own_strong, .gate = KDA_FIVE, .value_heads = 2, .states = KDA_BOTH, .processors = 9, .seed = 12 } },
 		{ "invariant_alone_rows", run_alone, { INVARIANT, .batch = 3, .tokens = 1700, .key_dim = 64, .value_dim = 64, .gate = KDA_RARE, .states = KDA_BOTH, .processors = 6, .seed = 13 } },
+		/* Alone each CTA finds out about its unit, in the batch a launch before. */
+		{ "invariant_alone_tried", run_alone, { INVARIANT, .batch = 2, .tokens = 1700, .states = KDA_BOTH, .processors = 12, .seed = 16 } },
+		{ "invariant_alone_tried_in_vain", run_alone, { INVARIANT, .batch = 2, .tokens = 1700, .gate = KDA_TENTH, .states = KDA_BOTH, .processors = 12, .seed = 17 } },
+		{ "invariant_alone_in_part", run_alone, { INVARIANT, .batch = 2, .tokens = 1700, .gate = KDA_RARE, .states = KDA_BOTH, .processors = 12, .seed = 18 } },
 		{ "invariant_alone_long", run_alone, { INVARIANT, .batch = 2, .tokens = 6200, .key_dim = 40, .value_dim = 40, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 5, .seed = 14 } },
 		{ "invariant_pieces", run_pieces, { INVARIANT, .tokens = 1000, .value_heads = 2, .states = KDA_BOTH, .processors = 6, .seed = 15 } },
 		{ "workspace_grows", run_workspace, { INVARIANT, .tokens = 3, .states = KDA_FINAL } },

@@ -9,7 +9,7 @@
 
 #include "tests/numeric/kernels/numeric.h"
 
-enum { MAX_CASES = 1024, MOST_CASES = 320 /* of a family */, MAX_MODULES = 16, GUARD = 4096 };
+enum { MAX_CASES = 1280, MOST_CASES = 320 /* of a family */, MAX_MODULES = 16, GUARD = 4096 };
 
 static tilert_device *device;
 static struct { char name[64]; tilert_module *module; } modules[MAX_MODULES];
