@@ -147,7 +147,7 @@ Args kda_arguments(const tilekern_kda_params *p)
 enum { BY_LENGTH = 2 }; /* of `alone`: walk.tile */
 
 /* What a launch is for: walk.tile. */
-typedef enum Task { EITHER = -1, SCAN, WINDOWS, SHARES, PARTS, ALONE, PUT, LOOKS, PUTS, UNITS, SINGLE } Task;
+typedef enum Task { EITHER = -1, SCAN, WINDOWS, SHARES, PARTS, ALONE, LOOKS = 6, PUTS, UNITS, SINGLE } Task;
 
 static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Args *call, Task task, const KdaPlan *l)
 {
@@ -166,6 +166,7 @@ static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Ar
 void kda_share_arguments(Args *a, const KdaPlan *l, tilert_ptr back)
 {
 	args_tensor(a, "back", l->way != KDA_WHOLE ? back : 0, TILERT_I32, 1, (const int64_t[]){ l->ctas }, NULL);
+	args_tensor(a, "begun", l->way > KDA_WINDOWS && l->way < KDA_UNITS ? back + l->begun : 0, TILERT_I32, 1, (const int64_t[]){ l->ctas }, NULL);
 	args_dim(a, "CTAS", l->ctas);
 	args_integer(a, "ctas", l->ctas);
 	args_tensor(a, "begins", l->way == KDA_UNITS ? back + l->begins : 0, TILERT_I32, 1, (const int64_t[]){ l->begins_count }, NULL);
@@ -190,15 +191,19 @@ static tilert_status queue_reset(Queue *q, tilert_ptr numbers, int64_t n)
 	return queue_kernel(q, (int[AXES]){ reset, none, 128, any }, &a);
 }
 
-static tilert_status queue_joined(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, const Args *a)
+static tilert_status queue_shares(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, const Args *a)
 {
-	tilert_status s = queue_reset(q, p->workspace, l->ctas);
-	return s == TILERT_OK ? queue_task(q, p, a, l->way == KDA_EXACTLY ? PARTS : l->way == KDA_EITHER ? EITHER : SHARES, l) : s;
+	static const Task tasks[] = { [KDA_ALONE] = ALONE, [KDA_EITHER] = EITHER, [KDA_NEEDED] = SHARES, [KDA_EXACTLY] = PARTS };
+	const States st = states(p);
+	const bool waits = l->way != KDA_ALONE || states_in_place(&st);
+	tilert_status s = waits ? queue_reset(q, p->workspace, (int64_t)(l->begun / sizeof(int32_t)) + l->ctas) : TILERT_OK; /* `back` and `begun` */
+	return s == TILERT_OK ? queue_task(q, p, a, tasks[l->way], l) : s;
 }
 
 /* Which units can begin; the call. */
 static tilert_status queue_units(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, const Args *a)
 {
+	const States st = states(p);
 	tilert_status s = l->single ? queue_reset(q, p->workspace + l->begins, l->begins_count) : TILERT_OK;
 	if (s == TILERT_OK && l->looks > 0) {
 		KdaPlan looks = *l;
@@ -208,16 +213,9 @@ static tilert_status queue_units(Queue *q, const tilekern_kda_params *p, const K
 		kda_share_arguments(&other, &looks, p->workspace);
 		s = queue_task(q, p, &other, LOOKS, l);
 	}
-	return s == TILERT_OK ? queue_task(q, p, a, l->single ? SINGLE : UNITS, l) : s;
-}
-
-/* Calls that end items in the first launch which others begin there. */
-static tilert_status queue_cut(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, const Args *a)
-{
-	const States st = states(p);
-	const bool units = l->way == KDA_UNITS;
-	tilert_status s = units ? queue_units(q, p, l, a) : l->way == KDA_ALONE ? queue_task(q, p, a, ALONE, l) : queue_joined(q, p, l, a);
-	return s == TILERT_OK && states_in_place(&st) ? queue_task(q, p, a, units ? PUTS : PUT, l) : s;
+	if (s == TILERT_OK)
+		s = queue_task(q, p, a, l->single ? SINGLE : UNITS, l);
+	return s == TILERT_OK && states_in_place(&st) ? queue_task(q, p, a, PUTS, l) : s;
 }
 
 /* form: one of those with SAVE. */
@@ -239,7 +237,7 @@ static tilert_status queue(Queue *q, const void *params, int sm_count)
 	Args a = kda_arguments(p);
 	kda_share_arguments(&a, &l, p->workspace);
 	if (l.way > KDA_WINDOWS)
-		return queue_cut(q, p, &l, &a);
+		return l.way == KDA_UNITS ? queue_units(q, p, &l, &a) : queue_shares(q, p, &l, &a);
 	tilert_status s = kda_queue_windows(q, p, &l, p->workspace);
 	if (s != TILERT_OK)
 		return s;

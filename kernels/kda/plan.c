@@ -130,6 +130,7 @@ static void lay_out(KdaPlan *l, int sm_count, int keys)
 	const int64_t shares = keys == NARROW ? 2 * sm_count : sm_count;
 	l->bytes = 0;
 	workspace_place(&l->bytes, (int64_t)sm_count * 2 * (int64_t)sizeof(int32_t));
+	l->begun = workspace_place(&l->bytes, (int64_t)sm_count * 2 * (int64_t)sizeof(int32_t));
 	l->enter = workspace_place(&l->bytes, shares * 2 * keys * keys * 4);
 	l->across = workspace_place(&l->bytes, l->begins_count > 0 ? 0 : shares * keys * keys * 4);
 	l->begins = workspace_place(&l->bytes, l->begins_count * (int64_t)sizeof(int32_t));

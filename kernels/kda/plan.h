@@ -21,7 +21,7 @@ typedef struct KdaPlan {
 	KdaWay way;
 	int warm;              /* the most chunks of 32 tokens of a window */
 	int64_t keys;          /* K and columns of V of a state that is made */
-	size_t enter, across;  /* where they are in the workspace, behind `back` (join.tile) */
+	size_t begun, enter, across;  /* where they are in the workspace, behind `back` (join.tile) */
 	int pieces, least, cut_from; /* of KDA_UNITS: how many units a sequence has at most, their chunks at least, those of a sequence that is cut */
 	int looks;             /* CTAs that find out which can begin; 0: there is none to cut, or `single` */
 	bool single;              /* each CTA has one unit at most and finds that out itself */

@@ -393,6 +393,8 @@ static const KdaRow rows[] = {
 	{ .name = "shares_long", .tokens = 7000, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 8 }, /* windows of 32 chunks */
 	{ .name = "shares_uneven_pool", .lengths = uneven_lengths, .gate = KDA_RARE, .gate16 = true, .value_heads = 3, .states = KDA_BOTH, POOL, .processors = 9 }, /* ALONE, by the longest */
 	{ .name = "shares_uneven_pool_strong", .lengths = uneven_lengths, .spare = 50, .gate = KDA_FIVE, .value_heads = 2, .states = KDA_BOTH, POOL, .processors = 24 }, /* SHARES, by the longest */
+	{ .name = "shares_of_4", .batch = 6, .tokens = 512, .gate = KDA_MILD, .states = KDA_BOTH, .gate16 = true, .processors = 24 }, /* one begins as far from its item's start as a window is long */
+	{ .name = "shares_of_4_pool_strong", .batch = 6, .tokens = 512, .gate = KDA_FIVE, .states = KDA_BOTH, .gate16 = true, POOL, .processors = 24 },
 	/* States that enter shares are made of those before (join.tile): where 4 chunks do not do, and wherever a share begins within an item. */
 	{ .name = "joined_mild", .tokens = 2300, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 20 },
 	{ .name = "joined_strong", .tokens = 2300, .gate = KDA_FIVE, .states = KDA_BOTH, .gate16 = true, .processors = 20 }, /* nobody waits */
