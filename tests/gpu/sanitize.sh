@@ -32,6 +32,7 @@ kda_backward bin/test_numeric backward_kda_states
 kda_b64      bin/test_numeric backward_kda_K64_V64_cut
 gdn_backward bin/test_numeric backward_gdn_states
 gdn_b64      bin/test_numeric backward_gdn_K64_V128_saved_v_first_same_bits
+gdn_f16      bin/test_numeric backward_gdn_f16_1e-6_K40_V56
 gdn_b256     bin/test_numeric backward_gdn_K136_V72_grouped_raw
 gdn_forward  bin/test_numeric gdn_single
 gdn_few      bin/test_numeric gdn_single_of_two_rows
