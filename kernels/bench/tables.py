@@ -69,6 +69,8 @@ class Bar(NamedTuple):
     peer: str = ".*"
 
 
+LARGE = r"(?!1 x (1024|2048)).*, (32|64|96) heads"
+
 BARS = {
     "gdn": [
         Bar("11 rows beside FlashInfer, mean", 1.8, False, "gdn rows"),
@@ -85,8 +87,9 @@ BARS = {
         Bar("each row", 1, True, "kda forward"),
         Bar("each row beside FLA", 1, True, "kda fla"),
         Bar("each mix", 1, True, "kda mixes"),
-        Bar("forward, K = 128, over FLA, mean of kernel and operator, strong gates", 6, False, "kda fla", "K = 128", ".*strong"),
-        Bar("forward, K = 64, over FLA, mean of kernel and operator, strong gates", 5, False, "kda fla", "K = 64", ".*strong"),
+        *(Bar(f"forward, {what}, K = 128, over FLA, 8,192 tokens of 32 heads and more, mean of strong gates", 6, False, "kda fla", "K = 128", f"{what}, strong", LARGE)
+          for what in ("kernel", "operator")),
+        *(Bar(f"forward, {what}, K = 64, over FLA, mean of strong gates", 5, False, "kda fla", "K = 64", f"{what}, strong") for what in ("kernel", "operator")),
         *(Bar(f"backward, {what}, K = {k}, {part}, over FLA, mean of strong gates", least, False, "kda backward", f"K = {k}, {what}", "strong", part=part, peer="fla")
           for what in ("kernel", "operator") for k, part, least in ((128, "saved", 7.5), (128, "again", 6), (64, "saved", 6), (64, "again", 5))),
         *(Bar(f"backward, kernel, {part}, over cuDNN, mean of strong gates", least, False, "kda backward", "K = 128, kernel", "strong", part=part, peer="cudnn")
