@@ -56,7 +56,7 @@ static Plan plan(const Params *p, const tilekern_gdn_params *f, int sm_count)
 	const tilekern_gdn_params c = again(p, f, &l);
 	const GdnPlan scanned = gdn_plan(&c, sm_count);
 	l.u = 0;
-	workspace_place(&l.bytes, saved(f) && scanned.part == 0 ? 0 : (int64_t)scanned.bytes);
+	workspace_place(&l.bytes, saved(f) ? 0 : (int64_t)scanned.bytes);
 	l.states = workspace_place(&l.bytes, saved(f) ? 0 : chunks * f->key_dim * f->value_dim * 2);
 	l.gradients = workspace_place(&l.bytes, chunks * gradient_keys(f) * gradient_values(f) * 2);
 	l.u = workspace_place(&l.bytes, saved(f) ? 0 : values * 2);
@@ -189,13 +189,11 @@ static tilert_status queue_states(Queue *q, const Params *p, const tilekern_gdn_
 	return states_only(q, &s);
 }
 
-/* The forward again: records, the states that enter the chunks, u.  Where these are saved only `fade` may be needed of it, for units.  scan_wide makes o, too. */
-static tilert_status queue_again(Queue *q, const tilekern_gdn_params *f, const GdnPlan *l, int type, const Args *a)
+/* The forward again: records, the states that enter the chunks, u.  scan_wide makes o, too. */
+static tilert_status queue_again(Queue *q, const tilekern_gdn_params *f, int type, const Args *a)
 {
-	tilert_status s = TILERT_OK;
-	if (!saved(f) || l->part > 0)
-		s = queue_kernel(q, (int[AXES]){ chunk, type, (int)gdn_key_tile(f), any }, a);
-	return s == TILERT_OK && !saved(f) ? queue_kernel(q, wide(f) ? (int[AXES]){ scan_wide, type, MAX_DIM, v64 } : (int[AXES]){ backward_states, type, (int)gdn_key_tile(f), any }, a) : s;
+	tilert_status s = queue_kernel(q, (int[AXES]){ chunk, type, (int)gdn_key_tile(f), any }, a);
+	return s == TILERT_OK ? queue_kernel(q, wide(f) ? (int[AXES]){ scan_wide, type, MAX_DIM, v64 } : (int[AXES]){ backward_states, type, (int)gdn_key_tile(f), any }, a) : s;
 }
 
 static tilert_status queue_all(Queue *q, const Params *p, const tilekern_gdn_params *f)
@@ -204,15 +202,15 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_gdn_par
 	tilekern_gdn_params c = again(p, f, &l);
 	const GdnPlan scanned = gdn_plan(&c, q->op->sm_count);
 	const int type = f->dtype == TILERT_F16 ? f16 : bf16, form = gdn_key_tile(f) == TILE / 2 ? any : saved(f) && !f->state_v_first ? kio : vio;
-	if (saved(f) && scanned.part == 0) /* else they are made again, with `fade` */
+	if (saved(f))
 		c.records = f->records;
 	Args a = gdn_arguments(&c, &scanned, 0);
 	add_arguments(&a, p, f, &c, &l);
 	const Rows rows[] = ROWS_OF(p, f);
 	const States ends = GRADIENTS_STATES_OF(p, f);
 	tilert_status s = gradients_make_powers(q, SEQUENCES_OF(f), &rows[DOUT], &ends, f->qk_heads, p->workspace + l.powers);
-	if (s == TILERT_OK)
-		s = queue_again(q, f, &scanned, type, &a);
+	if (s == TILERT_OK && !saved(f))
+		s = queue_again(q, f, type, &a);
 	if (s == TILERT_OK)
 		s = queue_kernel(q, (int[AXES]){ wide(f) ? backward_scan_wide : backward_scan, type, (int)gradient_keys(f), any }, &a);
 	if (s == TILERT_OK && (p->dq || p->dk || p->dg || p->dbeta || p->da_log || p->ddt_bias))

@@ -138,6 +138,7 @@ Args gdn_arguments(const tilekern_gdn_params *p, const GdnPlan *l, tilert_ptr ho
 	if (p->states) /* else the backward may have its own */
 		args_tensor(&a, p->state_v_first ? "hvk" : "hkv", p->states, p->dtype, 4, entering, NULL);
 	args_tensor(&a, "rec", p->records ? p->records : p->workspace, TILERT_U8, 3, records, NULL);
+	args_tensor(&a, "numbers", p->records ? p->records : p->workspace, TILERT_F32, 3, (const int64_t[]){ n, hv, TILEKERN_GDN_RECORD_BYTES / 4 }, NULL);
 	args_tensor(&a, "fade", p->workspace + l->fade, TILERT_F32, 2, fade, NULL);
 	args_tensor(&a, "pending", p->workspace + l->pending, TILERT_I32, 1, (const int64_t[]){ 1 }, NULL);
 	args_tensor(&a, "starts", l->joined ? p->workspace + l->starts : 0, TILERT_F32, 4, starts, NULL);
