@@ -319,6 +319,7 @@ size_t gdn_backward_cases(NumericCase *out)
 		{ "saved", run_gradients, { IN(.batch = 2, .tokens = 99, .value_heads = 2, .seed = 34), .save = true, .states = GDN_BOTH, .options = NORM | RAW | SIGMOID } },
 		{ "saved_v_first_packed", run_gradients, { .lengths = mixed, .spare = 70, .save = true, .states = GDN_BOTH, .state_v_first = true, IN(.seed = 35) } },
 		{ "saved_cut", run_gradients, { .lengths = long_ones, .spare = 3, .save = true, .states = GDN_BOTH, IN(.gates = GDN_GATES_MIXED, .seed = 36), .processors = 16 } },
+		{ "saved_cut_mild", run_gradients, { IN(.tokens = 700, .seed = 57), .save = true, .states = GDN_BOTH, .processors = 16 } },
 		{ "saved_same_bits", run_same_bits, { .lengths = few, .spare = 5, .save = true, IN(.value_heads = 2, .seed = 37), .states = GDN_BOTH } },
 		{ "saved_K64_V96_small_beta", run_small_beta, { IN(.tokens = 100, .key_dim = 64, .value_dim = 96, .seed = 38), .save = true, .states = GDN_BOTH } },
 		{ "saved_V256_same_bits", run_same_bits, { .lengths = few, .save = true, IN(.value_heads = 2, .value_dim = 256, .seed = 47), .states = GDN_BOTH } },
