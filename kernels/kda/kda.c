@@ -9,7 +9,7 @@
 #include "plan.h"
 #include "modules.h" /* generated: the modules as arrays */
 
-enum { MAX_KEYS = 256, MAX_VALUES = 256 };
+enum { MAX_KEYS = 256, MAX_VALUES = 256, COLUMNS = 64 /* of V, that a warpgroup has of a state */ };
 
 /* ---- Variants ------------------------------------------------------------------------------------------------- */
 
@@ -44,7 +44,7 @@ static tilert_status extents(const char *who, const void *params)
 	tilert_status s = check_heads(who, &heads);
 	if (s != TILERT_OK)
 		return s;
-	return sequences_check(who, SEQUENCES_OF(p), p->value_heads, (p->value_dim + kda_item_columns(p) - 1) / kda_item_columns(p));
+	return sequences_check(who, SEQUENCES_OF(p), p->value_heads, kda_columns(p) / COLUMNS);
 }
 
 enum { OPTIONS = TILEKERN_L2NORM | TILEKERN_RAW_GATE | TILEKERN_SIGMOID_BETA | TILEKERN_TWICE_BETA | TILEKERN_BOUNDED_GATE };
@@ -159,7 +159,7 @@ static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Ar
 	args_integer(&a, "pieces", l->pieces);
 	args_integer(&a, "least", l->least);
 	args_integer(&a, "cut_from", l->cut_from);
-	const int form = task == SCAN ? bf16 : task == UNITS ? units_bf16 : cut_bf16;
+	const int form = task == SCAN ? l->halves ? half_bf16 : bf16 : task == UNITS ? units_bf16 : cut_bf16;
 	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_keys(p), form + gate - bf16 }, &a);
 }
 
@@ -259,7 +259,7 @@ OPERATOR_FUNCTIONS(kda, &family);
 
 const Family *const kda_family = &family;
 
-enum { COLUMNS = 64 /* of V, that a warpgroup has of a state */, RECORD = 4480 /* saved.tile */ };
+enum { RECORD = 4480 /* saved.tile */ };
 
 int64_t kda_columns(const tilekern_kda_params *p) { return (p->value_dim + COLUMNS - 1) / COLUMNS * COLUMNS; }
 

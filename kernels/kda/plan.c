@@ -9,6 +9,8 @@ enum { CHUNK = 32, NARROW = 64 /* K and columns of V where two CTAs share a mult
  * (-5 sigmoid(normal - 6)), one of 64 for half of that.  TRY: a launch and its first loads. */
 enum { SHORT = 4, LONG = 32, LONGER = 64, FROM = 512 /* chunks of a sequence for which that pays */, TRY = 3,
 	LOOP = 96 /* chunks of a unit from which the faster loop of a form without CUTS is worth a launch before it */,
+	CHUNK_COST = 4, HALF_COST = 3, /* of a chunk of an item of 128 columns, of 64 */
+	JOIN = 35, /* what exact states cost beside three scans, measured: 1x2048 of 8 and 16 heads */
 	AT_ONCE = 96 /* chunks of whole items: above, a launch that looks at gates between strong and mild, too, is worth its time */ };
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -20,22 +22,30 @@ static bool whole_only(const tilekern_kda_params *p)
 }
 
 int kda_keys(const tilekern_kda_params *p) { return p->key_dim <= NARROW ? NARROW : p->key_dim <= FULL ? FULL : WIDE; }
-int kda_item_columns(const tilekern_kda_params *p) { return kda_keys(p) == FULL ? FULL : NARROW; }
 
-/* Chunks that the busiest CTA scans: with whole items, dealt in turn, and with equal shares of all. */
-typedef struct Load { int64_t items, whole, sure, part; int most; } Load;
+/* Chunks that the busiest CTA scans: with whole items, dealt in turn, and with equal shares of all.  halves: items of 64 columns, 0 where those of 128 are as fast or K is not 128;
+ * `halved`: what whole ones then take, in chunks of 128 columns. */
+typedef struct Load { int64_t items, whole, sure, part, halves, halved; int most; } Load;
 
 /* Of packed sequences only the mean length is known here: one of them may be four times as long, but what is only worth while then is not (`sure`). */
 static Load load(const tilekern_kda_params *p, int sm_count)
 {
-	const int size = kda_item_columns(p), most = kda_keys(p) == NARROW ? 2 * sm_count : sm_count;
-	const int64_t n = sequences_count(SEQUENCES_OF(p)), items = n * p->value_heads * ceil_div(p->value_dim, size);
+	const int size = kda_keys(p) == FULL ? FULL : NARROW, most = kda_keys(p) == NARROW ? 2 * sm_count : sm_count;
+	const int64_t n = sequences_count(SEQUENCES_OF(p)), items = n * p->value_heads * ceil_div(p->value_dim, size), halves = n * p->value_heads * ceil_div(p->value_dim, NARROW);
 	const int64_t all = p->cu_seqlens ? p->tokens / CHUNK + n : n * ceil_div(p->tokens, CHUNK), each = n > 0 ? ceil_div(all, n) : 0;
 	const int64_t longest = p->cu_seqlens && 4 * each < all ? 4 * each : each, turns = ceil_div(items, most) * each;
-	return (Load){ items, turns > longest ? turns : longest, turns, n > 0 ? ceil_div(all * (items / n), most) : 0, most };
+	const int64_t small = ceil_div(halves, most) * each;
+	Load c = { items, turns > longest ? turns : longest, turns, n > 0 ? ceil_div(all * (items / n), most) : 0, .most = most };
+	if (size == FULL && !p->saved && small * HALF_COST < turns * CHUNK_COST)
+		c.halves = halves, c.halved = ceil_div((small > longest ? small : longest) * HALF_COST, CHUNK_COST);
+	return c;
 }
 
-static KdaPlan whole_items(const Load *c) { return (KdaPlan){ .ctas = (int)(c->items < c->most ? c->items : c->most) }; }
+static KdaPlan whole_items(const Load *c)
+{
+	const int64_t items = c->halves > 0 ? c->halves : c->items;
+	return (KdaPlan){ .ctas = (int)(items < c->most ? items : c->most), .halves = c->halves > 0 };
+}
 
 /* With windows of `warm` chunks: to try them, and the call. */
 static int64_t with_windows(const Load *c, int warm) { return c->part + TRY + (warm > SHORT ? TRY + 2 * warm : SHORT); }
@@ -60,10 +70,13 @@ KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count)
 /* The part of an item before a share is scanned twice, then the share; a join takes about as long as half a chunk for each share of an item. */
 static int64_t joined(const Load *c) { return 3 * c->part + TRY + ceil_div(c->whole, c->part > 0 ? c->part : 1) / 2; }
 
-/* The way of the forward alone, beside that of kda_plan.  Where shares cannot begin, ALONE is whole items that are dealt otherwise, and 4 to 7 us for nothing: it has to promise an eighth. */
+/* The way of the forward alone, beside that of kda_plan.  Where shares cannot begin, ALONE is whole items that are dealt otherwise, and 4 to 7 us for nothing: it has to promise an eighth;
+ * beside items of 64 columns, which take the same for all gates, a quarter. */
 static KdaWay forward_way(const Load *c, const KdaPlan *l, bool exactly, bool packed)
 {
 	const int64_t other = l->way == KDA_WINDOWS && l->warm > SHORT ? with_windows(c, l->warm) : exactly ? c->whole : c->sure;
+	if (c->halves > 0 && (exactly ? 3 * c->part + JOIN : c->part + SHORT + TRY) >= c->halved / 4 * 3)
+		return KDA_WHOLE;
 	if (joined(c) < (exactly ? other : other / 8 * 7))
 		return exactly ? KDA_EXACTLY : KDA_NEEDED;
 	if (exactly || (l->way == KDA_WINDOWS && (l->warm > SHORT || c->sure >= AT_ONCE)))

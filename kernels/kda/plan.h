@@ -19,6 +19,7 @@ typedef enum KdaWay {
 typedef struct KdaPlan {
 	int ctas;
 	KdaWay way;
+	bool halves;           /* of WHOLE: items have 64 columns of V, by a form of its own (K of 128) */
 	int warm;              /* the most chunks of 32 tokens of a window */
 	int64_t keys;          /* K and columns of V of a state that is made */
 	size_t begun, enter, across;  /* where they are in the workspace, behind `back` (join.tile) */
@@ -31,7 +32,6 @@ typedef struct KdaPlan {
 } KdaPlan;
 
 int kda_keys(const tilekern_kda_params *p);    /* K that the kernel is compiled for */
-int kda_item_columns(const tilekern_kda_params *p); /* of V */
 KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count);
 /* The same for a call that states may be made before: of the forward alone. */
 KdaPlan kda_plan_joined(const tilekern_kda_params *p, int sm_count);

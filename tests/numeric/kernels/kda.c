@@ -117,7 +117,7 @@ static void run_alone(const void *row)
 		r->p.k += (tilert_ptr)(first * r->row.qk_heads * r->row.key_dim * 2);
 		r->p.v += (tilert_ptr)(first * width * 2);
 		r->p.o += (tilert_ptr)(first * width * 2);
-		r->p.g += (tilert_ptr)(first * r->row.value_heads * r->row.key_dim * 4);
+		r->p.g += (tilert_ptr)(first * r->row.value_heads * r->row.key_dim * (int64_t)tilert_dtype_size(r->p.gate_dtype));
 		r->p.beta += (tilert_ptr)(first * r->row.value_heads * 4);
 		r->p.initial_state += (tilert_ptr)(n * state * 4);
 		r->p.final_state += (tilert_ptr)(n * state * 4);
@@ -374,7 +374,7 @@ static int tiny[401]; /* 0 .. 3 tokens each */
 #define SHARES .processors = 6
 #define POOL .pool = { .slots = true, .in_place = true, .nulls = true, .has = true }
 #define INVARIANT .split = TILEKERN_SPLIT_INVARIANT
-static const int own_lengths[] = { 40, 1800, 0, 1100, 1, 1560, 2400, 33, -1 }, replayed_lengths[] = { 700, 1200, 33, 0, -1 }, far_lengths[] = { 70, 0, 33, 40, -1 }, own_strong[] = { 1700, 700, 1600, 0, 31, -1 };
+static const int own_lengths[] = { 40, 1800, 0, 1100, 1, 1560, 2400, 33, -1 }, replayed_lengths[] = { 700, 1200, 33, 0, -1 }, far_lengths[] = { 70, 0, 33, 40, -1 }, halved_lengths[] = { 33, 230, 40, 70, -1 }, own_strong[] = { 1700, 700, 1600, 0, 31, -1 };
 static const int joined_lengths[] = { 1500, 741, -1 }, uneven_lengths[] = { 40, 1500, 0, 700, 1, -1 };
 static const int shared_lengths[] = { 0, 1000, 1, 31, 0, 420, 33, -1 };
 
@@ -393,8 +393,8 @@ static const KdaRow rows[] = {
 	{ .name = "shares_long", .tokens = 7000, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 8 }, /* windows of 32 chunks */
 	{ .name = "shares_uneven_pool", .lengths = uneven_lengths, .gate = KDA_RARE, .gate16 = true, .value_heads = 3, .states = KDA_BOTH, POOL, .processors = 9 }, /* ALONE, by the longest */
 	{ .name = "shares_uneven_pool_strong", .lengths = uneven_lengths, .spare = 50, .gate = KDA_FIVE, .value_heads = 2, .states = KDA_BOTH, POOL, .processors = 24 }, /* SHARES, by the longest */
-	{ .name = "shares_of_4", .batch = 6, .tokens = 512, .gate = KDA_MILD, .states = KDA_BOTH, .gate16 = true, .processors = 24 }, /* one begins as far from its item's start as a window is long */
-	{ .name = "shares_of_4_pool_strong", .batch = 6, .tokens = 512, .gate = KDA_FIVE, .states = KDA_BOTH, .gate16 = true, POOL, .processors = 24 },
+	{ .name = "shares_of_4", .batch = 6, .tokens = 768, .gate = KDA_MILD, .states = KDA_BOTH, .gate16 = true, .processors = 36 }, /* one begins as far from its item's start as a window is long */
+	{ .name = "shares_of_4_pool_strong", .batch = 6, .tokens = 768, .gate = KDA_FIVE, .states = KDA_BOTH, .gate16 = true, POOL, .processors = 36 },
 	/* States that enter shares are made of those before (join.tile): where 4 chunks do not do, and wherever a share begins within an item. */
 	{ .name = "joined_mild", .tokens = 2300, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 20 },
 	{ .name = "joined_strong", .tokens = 2300, .gate = KDA_FIVE, .states = KDA_BOTH, .gate16 = true, .processors = 20 }, /* nobody waits */
@@ -407,7 +407,7 @@ static const KdaRow rows[] = {
 	{ .name = "joined_tried_pool", .lengths = joined_lengths, .states = KDA_BOTH, POOL, .processors = 24 }, /* a window of 4 chunks, tried, is enough */
 	{ .name = "joined_tried_in_vain", .tokens = 1500, .gate = KDA_TENTH, .states = KDA_BOTH, .processors = 14 },
 	{ .name = "joined_run", .tokens = 5200, .gate = KDA_ZERO, .key_dim = 64, .value_dim = 64, .gate16 = true, .states = KDA_FINAL, .processors = 20 }, /* more than 32 shares, one of the other */
-	{ .name = "exact", .tokens = 2300, .gate = KDA_ZERO, .states = KDA_BOTH, .split = TILEKERN_SPLIT_EXACT, .processors = 20 },
+	{ .name = "exact", .tokens = 3000, .gate = KDA_ZERO, .states = KDA_BOTH, .split = TILEKERN_SPLIT_EXACT, .processors = 20 },
 	{ .name = "exact_mild_k40_v56", .tokens = 2300, .gate = KDA_MILD, .key_dim = 40, .value_dim = 56, .states = KDA_FINAL, .split = TILEKERN_SPLIT_EXACT, .processors = 10 },
 	{ .name = "exact_packed_fp16", .lengths = uneven_lengths, .gate = KDA_ZERO, .fp16 = true, .gate16 = true, .value_dim = 200, .states = KDA_BOTH, .split = TILEKERN_SPLIT_EXACT,
 		.processors = 30 },
@@ -596,6 +596,9 @@ size_t kda_cases(NumericCase *out)
 		{ "causal_collinear", run_causal, { .split = TILEKERN_SPLIT_OFF, .tokens = 100, .gate = KDA_MILD, .keys = KDA_COLLINEAR, .seed = 6 } },
 		{ "sequences_alone", run_alone, { .split = TILEKERN_SPLIT_OFF, .lengths = all_lengths, .spare = 30, .value_heads = 2, .states = KDA_BOTH, .seed = 7 } },
 		{ "sequences_alone_any_gate", run_alone, { .split = TILEKERN_SPLIT_OFF, .lengths = pair, .gate = KDA_ANY, .states = KDA_BOTH, .seed = 8 } },
+		/* Together items have 128 columns of V, alone 64 (plan.c). */
+		{ "halves", run_alone, { .split = TILEKERN_SPLIT_OFF, .lengths = halved_lengths, .value_heads = 24, .keys = KDA_COLLINEAR, .gate = KDA_MILD, .options = NORM, .gate16 = true, .states = KDA_BOTH, .processors = 132, .seed = 19 } },
+		{ "halves_any_gate_v192", run_alone, { .split = TILEKERN_SPLIT_OFF, .lengths = halved_lengths, .value_heads = 12, .value_dim = 192, .gate = KDA_ANY, .states = KDA_BOTH, .processors = 132, .seed = 20 } },
 		{ "invariant_alone", run_alone, { INVARIANT, .lengths = own_lengths, .spare = 30, .gate = KDA_RARE, .states = KDA_BOTH, .processors = 12, .seed = 11 } },
 		{ "invariant_alone_strong", run_alone, { INVARIANT, .lengths = own_strong, .gate = KDA_FIVE, .value_heads = 2, .states = KDA_BOTH, .processors = 9, .seed = 12 } },
 		{ "invariant_alone_rows", run_alone, { INVARIANT, .batch = 3, .tokens = 1700, .key_dim = 64, .value_dim = 64, .gate = KDA_RARE, .states = KDA_BOTH, .processors = 6, .seed = 13 } },
