@@ -133,9 +133,17 @@ static bool add_uses(Op *op, void *user)
 	return true;
 }
 
-bool tensor_is_exchanged(const Op *kernel, const Op *tensor)
+static Uses uses_of(const Op *kernel, const Op *tensor)
 {
 	Uses u = { .tensor = tensor };
 	tir_walk(kernel->regions[0], add_uses, &u);
+	return u;
+}
+
+bool tensor_is_written(const Op *kernel, const Op *tensor) { return uses_of(kernel, tensor).set & USE_WRITES; }
+
+bool tensor_is_exchanged(const Op *kernel, const Op *tensor)
+{
+	const Uses u = uses_of(kernel, tensor);
 	return u.set & USE_WRITES || u.set == (USE_READS | USE_ATOMICS) || (u.fenced && u.set == USE_ATOMICS);
 }

@@ -47,6 +47,7 @@ Doing op_doing(const Op *op);
 /* Whether a kernel's accesses to a tensor have to be ordered: it writes it, or has reads beside atomics (TMA's additions among them), or a fence
  * orders something by them. */
 bool tensor_is_exchanged(const Op *kernel, const Op *tensor);
+bool tensor_is_written(const Op *kernel, const Op *tensor);
 
 /* Whether a product is done by warpgroups; before `select` everything that is not of one warp counts. */
 bool mma_is_wgmma(const Op *mma);

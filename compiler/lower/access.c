@@ -219,7 +219,7 @@ static void check_run(Batch *x, const Access *a, const Run *run)
 	check_index(x->L, a->object, index, types, run->n > 1 ? const_i64(x->L, run->n - 1) : NULL, run->mask);
 }
 
-static bool is_watched(Lower *L, const Access *a) { return L->ops->checks && (a->space != TY_TENSOR || storage_of(L, a->object)->exchanged); }
+static bool is_watched(Lower *L, const Access *a) { return L->ops->checks && (a->space != TY_TENSOR || is_followed(L, a->object)); }
 
 /* Tells the CPU device of accesses to n elements each, made where mask (NULL: always) holds. */
 static void note(Lower *L, const Access *a, Watched how, const V *at, int count, int n, V mask)

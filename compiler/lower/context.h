@@ -19,6 +19,7 @@ struct Storage {
 	bool product;          /* frag: wgmma wrote it */
 	V *extent, *stride;    /* tensor */
 	bool exchanged;        /* tensor: its kernel writes it, or uses it in several ways, which have to be ordered */
+	V overlaid;            /* cpu: tensor that is only read: i1, whether it shares memory with one that is written; NULL: none is */
 	V bounds;              /* cpu: tensor, shared: where indices are put to be checked, and the extents */
 };
 
@@ -149,6 +150,8 @@ void check_shift(Lower *L, DType d, V a, V count, V counts);
 void check_conversion(Lower *L, DType to, V f32, V counts);
 
 /* watch.c */
+void watch_overlays(Lower *L); /* behind the tensors' declarations */
+bool is_followed(const Lower *L, const Op *tensor); /* told of, or where it shares memory */
 void watch_shared(Lower *L, Watched how, const V *pointers, int count, V bytes);
 void watch_global(Lower *L, Watched how, const Op *tensor, const V *pointers, int count, V bytes);
 /* Of either kind, of those whose mask (NULL: always) holds, which this code need not be guarded by. */

@@ -211,6 +211,7 @@ static void lower_kernel(Lower *L, const Op *kernel)
 			break;
 		}
 	}
+	watch_overlays(L);
 	lower_ops(L, op);
 	if (attr_int(kernel, AT_PEERS, 0)) /* shared memory lives as long as its CTA */
 		L->ops->cluster_sync(L);

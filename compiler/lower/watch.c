@@ -83,6 +83,63 @@ void watch_shared(Lower *L, Watched how, const V *pointers, int count, V bytes)
 
 /* ---- global memory ---- */
 
+static V address_of(Lower *L, const Storage *s) { return LLVMBuildPtrToInt(L->b, s->pointer, L->i64, ""); }
+
+/* Behind its last element; extents that only the host knows count as 1. */
+static V end_of(Lower *L, const Storage *s)
+{
+	V last = const_i64(L, 0), bytes = const_i64(L, dtype_bytes(s->object->result->type.dtype));
+	for (int d = 0; d < s->object->result->type.rank; d++)
+		if (s->extent[d]) {
+			DType type = tensor_extent(s->object, d)->type.dtype;
+			V more = LLVMBuildMul(L->b, LLVMBuildSub(L->b, to_i64(L, s->extent[d], type), const_i64(L, 1), ""), s->stride[d], "");
+			last = LLVMBuildAdd(L->b, last, more, "");
+		}
+	return LLVMBuildAdd(L->b, address_of(L, s), LLVMBuildMul(L->b, LLVMBuildAdd(L->b, last, const_i64(L, 1), ""), bytes, ""), "");
+}
+
+/* Whether two parameters that are there share memory. */
+static V are_overlaid(Lower *L, const Storage *a, const Storage *b)
+{
+	V none = const_i64(L, 0), there = LLVMBuildICmp(L->b, LLVMIntNE, address_of(L, a), none, "");
+	V ab = LLVMBuildICmp(L->b, LLVMIntULT, address_of(L, a), end_of(L, b), ""), ba = LLVMBuildICmp(L->b, LLVMIntULT, address_of(L, b), end_of(L, a), "");
+	there = LLVMBuildAnd(L->b, there, LLVMBuildICmp(L->b, LLVMIntNE, address_of(L, b), none, ""), "");
+	return LLVMBuildAnd(L->b, there, LLVMBuildAnd(L->b, ab, ba, ""), "");
+}
+
+void watch_overlays(Lower *L)
+{
+	for (const Op *in = L->kernel->regions[0]->first; L->ops->checks && in; in = in->next) {
+		if (in->code != OP_TENSOR || storage_of(L, in)->exchanged)
+			continue;
+		Storage *s = storage_of(L, in);
+		for (const Op *out = L->kernel->regions[0]->first; out; out = out->next)
+			if (out->code == OP_TENSOR && tensor_is_written(L->kernel, out)) {
+				V both = are_overlaid(L, s, storage_of(L, out));
+				s->overlaid = s->overlaid ? LLVMBuildOr(L->b, s->overlaid, both, "") : both;
+			}
+	}
+}
+
+bool is_followed(const Lower *L, const Op *tensor)
+{
+	const Storage *s = storage_of(L, tensor);
+	return s->exchanged || s->overlaid;
+}
+
+/* What follows is told of a tensor that is only read where it shares memory with one that is written. */
+static Guard begin_telling(Lower *L, const Op *tensor)
+{
+	V overlaid = storage_of(L, tensor)->overlaid;
+	return overlaid ? guard_begin(L, overlaid) : (Guard){ 0 };
+}
+
+static void end_telling(Lower *L, Guard g)
+{
+	if (g.before)
+		guard_end(L, g);
+}
+
 static V place_list(Lower *L, const V *pointers, int n)
 {
 	V list = entry_alloca(L, LLVMArrayType2(L->ptr, (uint64_t)n), "places");
@@ -93,8 +150,11 @@ static V place_list(Lower *L, const V *pointers, int n)
 
 void watch_global(Lower *L, Watched how, const Op *tensor, const V *pointers, int count, V bytes)
 {
-	if (count && storage_of(L, tensor)->exchanged)
-		L->ops->global_access(L, how, tensor, place_list(L, pointers, count), const_i32(L, count), bytes);
+	if (!count || !is_followed(L, tensor))
+		return;
+	Guard g = begin_telling(L, tensor);
+	L->ops->global_access(L, how, tensor, place_list(L, pointers, count), const_i32(L, count), bytes);
+	end_telling(L, g);
 }
 
 /* ---- where masks hold ---- */
@@ -121,8 +181,10 @@ static void watch_chosen_shared(Lower *L, Watched how, const V *pointers, const 
 
 static void watch_chosen_global(Lower *L, Watched how, const Op *tensor, const V *pointers, const V *masks, int n, V bytes)
 {
+	Guard g = begin_telling(L, tensor);
 	V list = entry_alloca(L, LLVMArrayType2(L->ptr, (uint64_t)n), "places"), chosen = choose(L, list, L->ptr, pointers, masks, n);
 	L->ops->global_access(L, how, tensor, list, chosen, bytes);
+	end_telling(L, g);
 }
 
 void watch_chosen(Lower *L, Watched how, const Op *object, const V *pointers, const V *masks, int count, V bytes)
@@ -138,12 +200,18 @@ void watch_chosen(Lower *L, Watched how, const Op *object, const V *pointers, co
 
 void watch_box(Lower *L, Watched how, const Op *tensor, V map, int rank, V *coord, V bar)
 {
-	if (storage_of(L, tensor)->exchanged)
-		L->ops->global_box(L, how, tensor, map, rank, coord, bar);
+	if (!is_followed(L, tensor))
+		return;
+	Guard g = begin_telling(L, tensor);
+	L->ops->global_box(L, how, tensor, map, rank, coord, bar);
+	end_telling(L, g);
 }
 
 void watch_bulk(Lower *L, Watched how, const Op *tensor, V pointer, V bytes, V bar)
 {
-	if (storage_of(L, tensor)->exchanged)
-		L->ops->global_bulk(L, how, tensor, pointer, bytes, bar);
+	if (!is_followed(L, tensor))
+		return;
+	Guard g = begin_telling(L, tensor);
+	L->ops->global_bulk(L, how, tensor, pointer, bytes, bar);
+	end_telling(L, g);
 }

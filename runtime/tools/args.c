@@ -115,6 +115,8 @@ Source source_parse(const char *tensor, const char *text, const NameValues *dims
 	int kind;
 	bool is_first = true;
 
+	if (text[0] == '@')
+		return (Source){ .kind = SRC_SAME, .path = text + 1 };
 	if (!find_generator(text, &length, &kind))
 		return s;
 	s.kind = kind;
@@ -244,9 +246,10 @@ void tensor_fill(HostTensor *t, const Source *from, uint64_t seed)
 		return;
 	}
 	t->data = tool_alloc(t->bytes, 1);
+	t->same = from->kind == SRC_SAME ? from->path : NULL;
 	if (from->kind == SRC_POISON)
 		memset(t->data, 0xff, t->bytes); /* a NaN in every floating type */
-	else
+	else if (!t->same)
 		generate(t, from, seed);
 }
 

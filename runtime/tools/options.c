@@ -19,7 +19,7 @@ typedef enum OptionId {
 static const Option rows[] = {
 	{ OPT_KERNEL, "--kernel", "NAME", "the kernel; may be left out when the module has one" },
 	{ OPT_ARG, "--arg", "T=SOURCE", "a tensor: FILE.npy, or rand, randn, zeros, ones or uniform(LO,HI), each\n"
-	                                "with an optional shape such as randn(2,T,64)" },
+	                                "with an optional shape such as randn(2,T,64); @U: in the memory of tensor U" },
 	{ OPT_DIM, "--dim", "T=1024", "a dim, for shapes and for dims that no tensor has" },
 	{ OPT_SCALAR, "--scalar", "S=0.5", "a scalar parameter" },
 	{ OPT_OUT, "--out", "T=FILE.npy", "writes a tensor after the run (bf16, 8-bit floats as f4)" },

@@ -229,15 +229,34 @@ static tilert_arg *find_arg(Run *r, const char *name)
 	return NULL;
 }
 
+/* Whether launches write t's memory. */
+static bool is_changed(const Run *r, size_t i)
+{
+	bool changed = r->directions[i] & 2;
+
+	for (size_t k = 0; k < r->n_tensors; k++)
+		changed |= r->tensors[k].same && !strcmp(r->tensors[k].same, r->tensors[i].name);
+	return changed && !r->tensors[i].same;
+}
+
 static void keep_initial(Run *r)
 {
 	for (size_t i = 0; i < r->n_tensors && r->o->seeds > 1; i++) {
 		const HostTensor *t = &r->tensors[i];
-		if (!t->data || !(r->directions[i] & 2))
+		if (!t->data || !is_changed(r, i))
 			continue;
 		r->initial[i] = tool_alloc(t->bytes, 1);
 		memcpy(r->initial[i], t->data, t->bytes);
 	}
+}
+
+static void share_memory(Run *r, const HostTensor *t)
+{
+	const HostTensor *u = run_find_output(r, "--arg", t->same);
+
+	if (u->same || u->bytes < t->bytes)
+		tool_die(EXIT_USAGE, "--arg %s=@%s: %s has no memory for it", t->name, t->same, t->same);
+	find_arg(r, t->name)->tensor.data = find_arg(r, t->same)->tensor.data;
 }
 
 void run_upload(Run *r)
@@ -246,11 +265,14 @@ void run_upload(Run *r)
 	for (size_t i = 0; i < r->n_tensors; i++) {
 		HostTensor *t = &r->tensors[i];
 		tilert_arg *a = find_arg(r, t->name);
-		if (!a)
+		if (!a || t->same)
 			continue;
 		run_check(tilert_alloc(r->device, t->bytes, &a->tensor.data));
 		run_check(tilert_upload(r->device, a->tensor.data, t->data, t->bytes));
 	}
+	for (size_t i = 0; i < r->n_tensors; i++)
+		if (r->tensors[i].same)
+			share_memory(r, &r->tensors[i]);
 }
 
 void run_restore(Run *r)
@@ -306,10 +328,19 @@ double run_time(Run *r, tilert_prepared *p)
 	return (double)median;
 }
 
+static bool shares_memory(const Run *r, const char *name)
+{
+	bool shares = false;
+
+	for (size_t i = 0; i < r->n_tensors; i++)
+		shares |= r->tensors[i].same && !strcmp(r->tensors[i].name, name);
+	return shares;
+}
+
 void run_free(Run *r)
 {
 	for (size_t i = 0; i < r->n_args; i++) {
-		if (r->args[i].kind == TILERT_ARG_TENSOR)
+		if (r->args[i].kind == TILERT_ARG_TENSOR && !shares_memory(r, r->args[i].name))
 			tilert_free(r->device, r->args[i].tensor.data);
 	}
 	for (size_t i = 0; i < r->n_tensors; i++) {

@@ -16,12 +16,13 @@ typedef struct HostTensor {
 	int64_t extents[TILERT_MAX_RANK];
 	size_t count, bytes;
 	void *data;
+	const char *same; /* another tensor, in whose memory it lies, or NULL */
 } HostTensor;
 
-/* What --arg says: a file, or a generator with an optional shape. */
+/* What --arg says: a file, a generator with an optional shape, or another tensor, whose memory it shares. */
 typedef struct Source {
-	enum { SRC_FILE, SRC_ZEROS, SRC_ONES, SRC_UNIFORM, SRC_NORMAL, SRC_POISON } kind;
-	const char *path;
+	enum { SRC_FILE, SRC_ZEROS, SRC_ONES, SRC_UNIFORM, SRC_NORMAL, SRC_POISON, SRC_SAME } kind;
+	const char *path; /* SRC_FILE; SRC_SAME: the tensor */
 	double low, high; /* SRC_UNIFORM */
 	bool has_shape;
 	int rank;
