@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/kda/plan.h"
 #include "tests/check/random.h"
 #include "tests/numeric/kernels/kda_run.h"
 
@@ -233,6 +234,38 @@ static void run_workspace(const void *row)
 		}
 	}
 	kda_run_free(r);
+}
+
+/* What calls do on 132 multiprocessors. */
+static void run_plans(const void *unused)
+{
+	static const struct { int64_t batch, tokens, sequences, heads, values; tilekern_split split; bool saved; KdaWay way; bool halves; } plans[] = {
+		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false },
+		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_EXACT, false, KDA_WHOLE, true },
+		{ 1, 8192, 0, 8, 128, TILEKERN_SPLIT_EXACT, false, KDA_EXACTLY, false },
+		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true },
+		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_OFF, true, KDA_WHOLE, false },
+		{ 1, 2048, 0, 66, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true },
+		{ 1, 2048, 0, 67, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, false },
+		{ 1, 2048, 0, 96, 64, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true },
+		{ 1, 1024, 0, 64, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true },
+		{ 1, 1024, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_WHOLE, true },
+		{ 1, 1024, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_ALONE, false },
+		{ 8, 1024, 0, 96, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false },
+		{ 8, 1024, 0, 96, 64, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true },
+		{ 1, 8192, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false },
+		{ 1, 8192, 64, 8, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, false },
+	};
+	(void)unused;
+	for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
+		tilekern_kda_params p;
+		tilekern_kda_params_init(&p);
+		p.batch = plans[i].batch, p.tokens = plans[i].tokens, p.sequences = plans[i].sequences, p.value_dim = plans[i].values, p.split = plans[i].split;
+		p.qk_heads = p.value_heads = plans[i].heads, p.cu_seqlens = p.sequences > 0 ? 256 : 0, p.saved = plans[i].saved ? 256 : 0;
+		const KdaPlan l = kda_plan_joined(&p, 132);
+		if (l.way != plans[i].way || l.halves != plans[i].halves)
+			fail_msg("plan %zu: way %d, halves %d", i, (int)l.way, l.halves);
+	}
 }
 
 /* Checkpoints have the bits of the final states of calls that end there. */
@@ -627,6 +660,7 @@ size_t kda_cases(NumericCase *out)
 			.pool = { .i64 = true, .checkpoints = POOL_EVERY_64, .checkpoint_slots = true } } },
 		{ "wild_checkpoints_at_offsets", run_wild_checkpoints, { .lengths = checked_lengths, .lengths_i64 = true, .key_dim = 64, .value_dim = 64, .states = KDA_BOTH, .seed = 34,
 			.pool = { .checkpoints = POOL_AT_OFFSETS } } },
+		{ "plans", run_plans, { .tokens = 0 } },
 		{ "nothing_to_do", run_nothing, { .batch = 2, .tokens = 3, .states = KDA_BOTH } },
 		{ "random_arguments", run_random, { .states = KDA_NO_STATES } },
 		{ "refuses_wrong_arguments", run_refusals, { .batch = 2, .tokens = 3, .qk_heads = 2, .states = KDA_BOTH } },
