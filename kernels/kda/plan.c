@@ -7,7 +7,7 @@ enum { CHUNK = 32, NARROW = 64 /* K and columns of V where two CTAs share a mult
 
 /* In chunks.  A window of 4 is enough for gates of -0.13 a token (-5 sigmoid(normal - 3) has a mean of about -0.36); one of 32 for -0.02
  * (-5 sigmoid(normal - 6)), one of 64 for half of that.  TRY: a launch and its first loads. */
-enum { SHORT = 4, LONG = 32, LONGER = 64, FROM = 512 /* chunks of a sequence for which that pays */, TRY = 3,
+enum { SHORTEST = 4 /* of a share (walk.tile) or a unit */, SHORT = 4, LONG = 32, LONGER = 64, FROM = 512 /* chunks of a sequence for which that pays */, TRY = 3,
 	LOOP = 96 /* chunks of a unit from which the faster loop of a form without CUTS is worth a launch before it */,
 	CHUNK_COST = 4, HALF_COST = 3, /* of a chunk of an item of 128 columns, of 64 */
 	JOIN = 35, /* what exact states cost beside three scans, measured: 1x2048 of 8 and 16 heads */
@@ -34,8 +34,8 @@ static Load load(const tilekern_kda_params *p, int sm_count)
 	const int64_t n = sequences_count(SEQUENCES_OF(p)), items = n * p->value_heads * ceil_div(p->value_dim, size), halves = n * p->value_heads * ceil_div(p->value_dim, NARROW);
 	const int64_t all = p->cu_seqlens ? p->tokens / CHUNK + n : n * ceil_div(p->tokens, CHUNK), each = n > 0 ? ceil_div(all, n) : 0;
 	const int64_t longest = p->cu_seqlens && 4 * each < all ? 4 * each : each, turns = ceil_div(items, most) * each;
-	const int64_t small = ceil_div(halves, most) * each;
-	Load c = { items, turns > longest ? turns : longest, turns, n > 0 ? ceil_div(all * (items / n), most) : 0, .most = most };
+	const int64_t small = ceil_div(halves, most) * each, part = n > 0 ? ceil_div(all * (items / n), most) : 0;
+	Load c = { items, turns > longest ? turns : longest, turns, part > 0 && part < SHORTEST ? SHORTEST : part, .most = most };
 	if (size == FULL && !p->saved && small * HALF_COST < turns * CHUNK_COST)
 		c.halves = halves, c.halved = ceil_div((small > longest ? small : longest) * HALF_COST, CHUNK_COST);
 	return c;
@@ -86,7 +86,7 @@ static KdaWay forward_way(const Load *c, const KdaPlan *l, bool exactly, bool pa
 
 /* ---- SPLIT_INVARIANT: what depends on heads and dims is decided here, what on lengths in units.tile. ---- */
 
-enum { SHORTEST = 4, COARSE = 16 /* units.tile's */, MOST_PIECES = 8, BATCHED = 48 /* units.tile's */,
+enum { COARSE = 16 /* units.tile's */, MOST_PIECES = 8, BATCHED = 48 /* units.tile's */,
 	LOOKED_AT = 32 /* units of a CTA that may have to scan their windows, for which units.tile has room */ };
 
 /* Time of a sequence that is alone on the device, of 1 where nothing has to take turns; each piece costs a 50th for its window. */

@@ -250,6 +250,7 @@ static void run_plans(const void *unused)
 		{ 1, 2048, 0, 96, 64, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true },
 		{ 1, 1024, 0, 64, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true },
 		{ 1, 1024, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_WHOLE, true },
+		{ 1, 512, 0, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true }, /* shares have 4 chunks or more */
 		{ 1, 1024, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_ALONE, false },
 		{ 8, 1024, 0, 96, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false },
 		{ 8, 1024, 0, 96, 64, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true },
