@@ -33,8 +33,8 @@ static Parts parts_of(const tilekern_kda_params *f)
 	return (Parts){ values, values * of_keys, values > f->qk_heads || (of_keys > 1 && (f->options & TILEKERN_L2NORM) != 0), values > f->value_heads };
 }
 
-/* Where the parts of a call's workspace are, and its size. */
-typedef struct Plan { size_t saved, back, gradients, dv, sums, dq, dk, dg, dbeta, powers, bytes; KdaPlan shares; } Plan;
+/* Where the parts of a call's workspace are, and its size.  Whether most multiprocessors have two CTAs of a scan. */
+typedef struct Plan { size_t saved, back, gradients, dv, sums, dq, dk, dg, dbeta, powers, bytes; KdaPlan shares; bool crowded; } Plan;
 
 /* The forward's parameters without what it writes but for `saved` (kda_keys): of the scan that makes it again.  o is there for kernels that do not write it. */
 static tilekern_kda_params again(const Params *p, const tilekern_kda_params *f)
@@ -58,6 +58,7 @@ static Plan plan(const Params *p, const tilekern_kda_params *f, int sm_count)
 	if (f->tokens == 0)
 		return l;
 	l.shares = kda_plan(&scan, sm_count);
+	l.crowded = 2 * l.shares.ctas > 3 * sm_count;
 	l.back = workspace_place(&l.bytes, (int64_t)l.shares.bytes);
 	l.saved = workspace_place(&l.bytes, f->saved ? 0 : (int64_t)kda_saved(f).bytes);
 	l.gradients = workspace_place(&l.bytes, slots * f->value_heads * kda_columns(f) * kda_keys(f) * 2);
@@ -169,6 +170,7 @@ static void add_arguments(Args *a, const Params *p, const tilekern_kda_params *f
 		{ "HO", parts.values }, { "HS", parts.all }, { "K", f->key_dim }, { "V", f->value_dim } };
 	for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++)
 		args_dim(a, dims[i].name, dims[i].value);
+	args_integer(a, "crowded", l->crowded);
 	args_integer(a, "parts", (parts.keys ? 1 : 0) | (parts.gates ? 2 : 0)); /* backward_grads.tile */
 	gradients_powers_arguments(a, SEQUENCES_OF(f), f->value_heads, w + l->powers);
 	args_tensor(a, "sums", p->da_log || p->ddt_bias ? w + l->sums : 0, TILERT_F32, 4, sums, NULL);

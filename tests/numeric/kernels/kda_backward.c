@@ -327,6 +327,7 @@ size_t kda_backward_cases(NumericCase *out)
 			.options = NORM | BOUND | TWICE, .states = KDA_BOTH, .seed = 49 } },
 		{ "f32_raw_gates_K64", run_gradients, { .lengths = few, .spare = 70, .key_dim = 64, .value_dim = 64, .options = NORM | RAW | SIGMOID, .states = KDA_BOTH, .seed = 50 } },
 		{ "sixteen_bit_parameters", run_gradients, { .tokens = 99, .value_heads = 2, .options = NORM | BOUND | TWICE, .states = KDA_BOTH, .sixteen = true, .seed = 51 } },
+		{ "K64_crowded", run_saved, { .batch = 2, .tokens = 330, .qk_heads = 2, .value_heads = 2, .key_dim = 64, .value_dim = 64, .options = NORM | BOUND | SIGMOID, .processors = 2, .states = KDA_BOTH, .seed = 116 } },
 		{ "one_token", run_gradients, { .tokens = 1, .states = KDA_BOTH, .seed = 16, .overall = .01 } },
 		{ "small_beta", run_small_beta, { .tokens = 101, .value_heads = 2, .options = NORM, .states = KDA_BOTH, .seed = 21 } },
 		{ "small_beta_packed", run_small_beta, { .lengths = mixed, .spare = 5, .options = BOUND,
