@@ -128,7 +128,7 @@ static KdaPlan units(const tilekern_kda_params *p, const Load *c)
 	if (l.pieces == 1 || whole_only(p) || p->saved)
 		return whole;
 	l.least = !few ? COARSE : narrow ? 2 * COARSE : SHORTEST;
-	l.cut_from = !few ? l.pieces * COARSE : COARSE * lanes <= l.ctas ? 2 * COARSE : BATCHED; /* short ones of more lanes come in numbers that fill the device */
+	l.cut_from = !few ? l.pieces * COARSE : l.pieces == 2 && !narrow ? 2 * BATCHED /* below, whole items of 64 columns are as fast */ : COARSE * lanes <= l.ctas ? 2 * COARSE : BATCHED; /* short ones of more lanes come in numbers that fill the device */
 	if (longest < l.cut_from)
 		return p->cu_seqlens ? l : whole; /* the forms give the same bits */
 	const int64_t each = unit_chunks(&l, longest), looks = ceil_div(all, LOOKED_AT * shortest_unit(&l));

@@ -251,6 +251,9 @@ static void run_plans(const void *unused)
 		{ 1, 1024, 0, 64, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true },
 		{ 1, 1024, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_WHOLE, true },
 		{ 1, 512, 0, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true }, /* shares have 4 chunks or more */
+		{ 1, 2048, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_WHOLE, true },
+		{ 1, 4096, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_UNITS, false },
+		{ 1, 2048, 0, 44, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_UNITS, false },
 		{ 1, 1024, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_ALONE, false },
 		{ 8, 1024, 0, 96, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false },
 		{ 8, 1024, 0, 96, 64, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true },
