@@ -33,7 +33,7 @@ static Parts parts_of(const tilekern_kda_params *f)
 	return (Parts){ values, values * of_keys, values > f->qk_heads || (of_keys > 1 && (f->options & TILEKERN_L2NORM) != 0), values > f->value_heads };
 }
 
-/* Where the parts of a call's workspace are, and its size.  Whether most multiprocessors have two CTAs of a scan. */
+/* Where the parts of a call's workspace are, and its size.  Whether nearly all multiprocessors have two CTAs of a scan. */
 typedef struct Plan { size_t saved, back, gradients, dv, sums, dq, dk, dg, dbeta, powers, bytes; KdaPlan shares; bool crowded; } Plan;
 
 /* The forward's parameters without what it writes but for `saved` (kda_keys): of the scan that makes it again.  o is there for kernels that do not write it. */
@@ -58,7 +58,7 @@ static Plan plan(const Params *p, const tilekern_kda_params *f, int sm_count)
 	if (f->tokens == 0)
 		return l;
 	l.shares = kda_plan(&scan, sm_count);
-	l.crowded = 2 * l.shares.ctas > 3 * sm_count;
+	l.crowded = 4 * l.shares.ctas > 7 * sm_count;
 	l.back = workspace_place(&l.bytes, (int64_t)l.shares.bytes);
 	l.saved = workspace_place(&l.bytes, f->saved ? 0 : (int64_t)kda_saved(f).bytes);
 	l.gradients = workspace_place(&l.bytes, slots * f->value_heads * kda_columns(f) * kda_keys(f) * 2);
