@@ -405,7 +405,7 @@ static void run_refusals(const void *row)
 
 /* ---- tables ---- */
 
-static const int none[] = { 0, -1 }, empty_ones[] = { 0, 0, 0, -1 }, all_lengths[] = { 0, 1, 31, 32, 33, 64, 100, 0, 2, -1 }, pair[] = { 70, 33, -1 }, checked_lengths[] = { 200, 64, 33, 100, 128, -1 };
+static const int none[] = { 0, -1 }, empty_ones[] = { 0, 0, 0, -1 }, all_lengths[] = { 0, 1, 31, 32, 33, 64, 100, 0, 2, -1 }, pair[] = { 70, 33, -1 }, dealt_lengths[] = { 250, 0, 1100, 33, 900, 300, 1, -1 }, checked_lengths[] = { 200, 64, 33, 100, 128, -1 };
 static int tiny[401]; /* 0 .. 3 tokens each */
 
 #define SHARES .processors = 6
@@ -632,6 +632,9 @@ size_t kda_cases(NumericCase *out)
 		{ "causal_norm_raw_gate", run_causal, { .split = TILEKERN_SPLIT_OFF, .tokens = 100, .options = NORM | BOUND, .seed = 5 } },
 		{ "causal_collinear", run_causal, { .split = TILEKERN_SPLIT_OFF, .tokens = 100, .gate = KDA_MILD, .keys = KDA_COLLINEAR, .seed = 6 } },
 		{ "sequences_alone", run_alone, { .split = TILEKERN_SPLIT_OFF, .lengths = all_lengths, .spare = 30, .value_heads = 2, .states = KDA_BOTH, .seed = 7 } },
+		/* Several items a CTA, dealt by length (whole.tile). */
+		{ "sequences_alone_dealt", run_alone, { .split = TILEKERN_SPLIT_OFF, .lengths = dealt_lengths, .spare = 9, .value_heads = 3, .states = KDA_BOTH, .processors = 3, .seed = 35 } },
+		{ "sequences_alone_dealt_K64", run_alone, { .split = TILEKERN_SPLIT_OFF, .lengths = dealt_lengths, .value_heads = 2, .key_dim = 64, .value_dim = 128, .states = KDA_BOTH, .processors = 2, .seed = 36 } },
 		{ "sequences_alone_any_gate", run_alone, { .split = TILEKERN_SPLIT_OFF, .lengths = pair, .gate = KDA_ANY, .states = KDA_BOTH, .seed = 8 } },
 		/* Together items have 128 columns of V, alone 64 (plan.c). */
 		{ "halves", run_alone, { .split = TILEKERN_SPLIT_OFF, .lengths = halved_lengths, .value_heads = 24, .keys = KDA_COLLINEAR, .gate = KDA_MILD, .options = NORM, .gate16 = true, .states = KDA_BOTH, .processors = 132, .seed = 19 } },

@@ -278,7 +278,7 @@ static void run_random(const void *unused)
 
 size_t kda_backward_cases(NumericCase *out)
 {
-	static const int mixed[] = { 40, 0, 1, 65, 33, 130, -1 }, few[] = { 33, 0, 66, -1 }, longest[] = { 70, 1100, 0, 500, -1 };
+	static const int mixed[] = { 40, 0, 1, 65, 33, 130, -1 }, few[] = { 33, 0, 66, -1 }, longest[] = { 70, 1100, 0, 500, -1 }, dealt[] = { 250, 0, 1100, 33, 900, 300, 1, -1 };
 	static const struct { const char *name; void (*run)(const void *); KdaRow row; } cases[] = {
 		{ "bounded", run_gradients, { .tokens = 173, .value_heads = 2, .qk_heads = 2, .seed = 1 } },
 		{ "states", run_gradients, { .batch = 2, .tokens = 77, .gate = KDA_MILD, .states = KDA_BOTH, .seed = 2 } },
@@ -401,6 +401,8 @@ size_t kda_backward_cases(NumericCase *out)
 		{ "64_tokens", run_gradients, { .tokens = 64, .seed = 17 } },
 		{ "same_bits", run_same_bits, { .lengths = few, .spare = 5, .value_heads = 2, .options = NORM | BOUND | SIGMOID, .states = KDA_BOTH, .seed = 18 } },
 		{ "alone", run_alone, { .lengths = mixed, .qk_heads = 2, .value_heads = 4, .states = KDA_BOTH, .split = TILEKERN_SPLIT_OFF, .seed = 52 } },
+		{ "alone_dealt", run_alone, { .lengths = dealt, .value_heads = 3, .states = KDA_BOTH, .split = TILEKERN_SPLIT_OFF, .processors = 3, .seed = 54 } },
+		{ "alone_dealt_K64", run_alone, { .lengths = dealt, .value_heads = 4, .key_dim = 64, .value_dim = 64, .states = KDA_BOTH, .split = TILEKERN_SPLIT_OFF, .processors = 2, .seed = 55 } },
 		{ "alone_invariant", run_alone, { .lengths = longest, .gate = KDA_MILD, .states = KDA_BOTH, .split = TILEKERN_SPLIT_INVARIANT, .processors = 6, .seed = 53 } },
 		{ "other_parameters_of_the_forward", run_other_forward, { .tokens = 33, .seed = 26 } },
 		{ "wild_offsets", run_wild, { .lengths = mixed, .spare = 9, .value_heads = 2, .key_dim = 64, .value_dim = 72, .options = NORM | BOUND, .states = KDA_BOTH, .seed = 75 } },

@@ -185,7 +185,7 @@ int main(int argc, char **argv)
 	static struct CMUnitTest tests[MAX_CASES];
 	static size_t (*const families[])(NumericCase *) = { vector_add_cases, calls_cases, fields_cases, gemm_cases, kda_cases,
 		kda_backward_cases, gdn_cases, gdn_bits_cases, gdn_wrong_cases, gdn_random_cases, gdn_states_cases, gdn_backward_cases,
-		launch_cases, limits_cases, math_cases };
+		launch_cases, limits_cases, math_cases, dealt_cases };
 	size_t n = 0;
 
 	if (argc > 1 && strcmp(argv[1], "--families") == 0)

@@ -74,5 +74,6 @@ size_t gdn_backward_cases(NumericCase *out);
 size_t launch_cases(NumericCase *out);
 size_t limits_cases(NumericCase *out);
 size_t math_cases(NumericCase *out);
+size_t dealt_cases(NumericCase *out);
 
 #endif

@@ -1,0 +1,153 @@
+/* dealt.c - whole items of packed sequences (kernels/kda/whole.tile): every one is dealt once, whatever the lengths, and no CTA has much more to do than it must. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "tests/numeric/kernels/numeric.h"
+
+enum { MOST_SEQUENCES = 2100, CHUNK = 32 };
+
+typedef struct Deal { int sequences, lanes, ctas; bool wide; int64_t offsets[MOST_SEQUENCES + 1]; } Deal;
+
+static int64_t weight(const Deal *d, int n)
+{
+	int64_t tokens = d->offsets[n + 1] - d->offsets[n];
+	return 2 * (tokens > 0 ? (tokens + CHUNK - 1) / CHUNK : 0) + 3;
+}
+
+/* The most that a CTA has to do, as whole.tile counts. */
+static int64_t busiest(const Deal *d, const int32_t *takers)
+{
+	int64_t *load = memory((size_t)d->ctas * sizeof *load), most = 0;
+	for (int c = 0; c < d->ctas; c++)
+		load[c] = 0;
+	for (int i = 0; i < d->sequences * d->lanes; i++)
+		load[takers[i]] += weight(d, i / d->lanes);
+	for (int c = 0; c < d->ctas; c++)
+		most = load[c] > most ? load[c] : most;
+	free(load);
+	return most;
+}
+
+/* Who has each item; each is dealt once. */
+static int32_t *takers(const Deal *d, int64_t tokens)
+{
+	const int64_t n = d->sequences + 1, items = d->sequences * (int64_t)d->lanes;
+	int32_t *narrow = memory((size_t)n * sizeof *narrow), *zeros = memory((size_t)items * sizeof *zeros);
+	tilert_kernel *k;
+	for (int64_t i = 0; i < n; i++)
+		narrow[i] = (int32_t)d->offsets[i];
+	for (int64_t i = 0; i < items; i++)
+		zeros[i] = 0;
+	Buffer cu = d->wide ? buffer_of(d->offsets, (size_t)n * 8) : buffer_of(narrow, (size_t)n * 4), times = buffer_of(zeros, (size_t)items * 4), who = buffer_poisoned((size_t)items * 4);
+	const tilert_arg args[] = { tensor_arg(d->wide ? "cu64" : "cu", cu, d->wide ? TILERT_I64 : TILERT_I32, 1, &n), tensor_arg("times", times, TILERT_I32, 1, &items),
+		tensor_arg("takers", who, TILERT_I32, 1, &items), { .name = "SEQS", .kind = TILERT_ARG_DIM, .i = d->sequences },
+		{ .name = "lanes", .kind = TILERT_ARG_SCALAR, .i = d->lanes }, { .name = "tokens", .kind = TILERT_ARG_SCALAR, .i = tokens },
+		{ .name = "ctas", .kind = TILERT_ARG_SCALAR, .i = d->ctas } };
+	OK(tilert_module_kernel(numeric_module("dealt.tmod"), "dealt", &k));
+	OK(tilert_launch(k, args, sizeof args / sizeof args[0], NULL));
+	OK(tilert_stream_sync(numeric_device(), NULL));
+	int32_t *dealt = buffer_take(times), *t = buffer_take(who);
+	for (int64_t i = 0; i < items; i++)
+		if (dealt[i] != 1)
+			fail_msg("%d sequences, %d lanes, %d CTAs: item %lld is dealt %d times", d->sequences, d->lanes, d->ctas, (long long)i, (int)dealt[i]);
+	buffer_free(cu);
+	buffer_free(times);
+	buffer_free(who);
+	free(narrow);
+	free(zeros);
+	free(dealt);
+	return t;
+}
+
+typedef enum Lengths { UNIFORM, DOCUMENTS, EMPTY_OR_LONG, EQUAL, ONE_LONG, LENGTHS } Lengths;
+
+static int64_t length_of(Lengths kind, int n, Random *r)
+{
+	switch (kind) {
+	case UNIFORM: return pick(r, 700);
+	case DOCUMENTS: return pick(r, 8) == 0 ? 1000 + pick(r, 3000) : 20 + pick(r, 900);
+	case EMPTY_OR_LONG: return pick(r, 4) != 0 ? 0 : 5000;
+	case EQUAL: return 100;
+	default: return n == 3 ? 20000 : 250 + pick(r, 40);
+	}
+}
+
+static void fill(Deal *d, Lengths kind, Random *r)
+{
+	d->offsets[0] = 0;
+	for (int n = 0; n < d->sequences; n++)
+		d->offsets[n + 1] = d->offsets[n] + length_of(kind, n, r);
+}
+
+static void run_random(const void *spec)
+{
+	static const int counts[] = { 1, 2, 5, 30, 67, 255, 256, 257, 700, 2047, 2048 }, ctas[] = { 1, 2, 7, 33, 132, 264 };
+	Deal *d = memory(sizeof *d);
+	bool named;
+	Random r;
+	(void)spec;
+	const int calls = random_calls(&r, 3, 60, &named);
+	for (int i = 0; i < calls; i++) {
+		d->sequences = counts[pick(&r, 11)];
+		d->lanes = 1 + (int)pick(&r, d->sequences < 300 ? 12 : 2);
+		d->ctas = ctas[pick(&r, 6)];
+		d->ctas = d->ctas < d->sequences * d->lanes ? d->ctas : d->sequences * d->lanes;
+		d->wide = toss(&r);
+		fill(d, (Lengths)pick(&r, LENGTHS), &r);
+		free(takers(d, d->offsets[d->sequences] + pick(&r, 50)));
+	}
+	free(d);
+}
+
+/* The busiest CTA, beside the mean or the longest item; and what it would have if CTAs took items by turns. */
+static void run_even(const void *spec)
+{
+	static const struct { Lengths kind; int sequences, lanes; double most; } rows[] = { { DOCUMENTS, 67, 8, 1.12 }, { DOCUMENTS, 67, 32, 1.04 }, { DOCUMENTS, 700, 2, 1.15 },
+		{ ONE_LONG, 950, 4, 1.03 } };
+	Deal *d = memory(sizeof *d);
+	Random r;
+	(void)spec;
+	random_init(&r, 4);
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		double all = 0, longest = 0;
+		*d = (Deal){ .sequences = rows[i].sequences, .lanes = rows[i].lanes, .ctas = 132 };
+		fill(d, rows[i].kind, &r);
+		for (int n = 0; n < d->sequences; n++) {
+			all += (double)(d->lanes * weight(d, n));
+			longest = fmax(longest, (double)weight(d, n));
+		}
+		int32_t *t = takers(d, d->offsets[d->sequences]);
+		const double least = fmax(all / d->ctas, longest), most = (double)busiest(d, t);
+		for (int k = 0; k < d->sequences * d->lanes; k++)
+			t[k] = k % d->ctas;
+		print_message("row %zu: the busiest CTA has %.3f of that, by turns %.3f\n", i, most / least, (double)busiest(d, t) / least);
+		if (most > rows[i].most * least)
+			fail_msg("row %zu: not %.2f", i, rows[i].most);
+		free(t);
+	}
+	free(d);
+}
+
+/* Offsets that do not ascend are the caller's error: still every item is dealt once. */
+static void run_wild(const void *spec)
+{
+	Deal *d = memory(sizeof *d);
+	Random r;
+	(void)spec;
+	random_init(&r, 5);
+	for (int i = 0; i < 4; i++) {
+		*d = (Deal){ .sequences = 90, .lanes = 3, .ctas = 33, .wide = i % 2 };
+		for (int n = 0; n <= d->sequences; n++)
+			d->offsets[n] = pick(&r, 9000) - 100;
+		free(takers(d, 8000));
+	}
+	free(d);
+}
+
+size_t dealt_cases(NumericCase *out)
+{
+	out[0] = (NumericCase){ .name = "dealt_once", .run = run_random };
+	out[1] = (NumericCase){ .name = "dealt_evenly", .run = run_even };
+	out[2] = (NumericCase){ .name = "dealt_wild_offsets", .run = run_wild };
+	return 3;
+}
