@@ -153,7 +153,7 @@ typedef enum Task { EITHER = -1, SCAN, WINDOWS, SHARES, PARTS, ALONE, LOOKS = 6,
 static bool deals(const tilekern_kda_params *p, const KdaPlan *l)
 {
 	enum { LEAST_MEAN = 256 };
-	return l->way == KDA_WHOLE && !l->halves && kda_keys(p) == 128 && p->cu_seqlens && p->tokens / LEAST_MEAN >= p->sequences && p->sequences * p->value_heads * kda_columns(p) / 128 > l->ctas;
+	return (l->way == KDA_WHOLE || l->by_length) && !l->halves && kda_keys(p) == 128 && p->cu_seqlens && p->tokens / LEAST_MEAN >= p->sequences && p->sequences * p->value_heads * kda_columns(p) / 128 > l->ctas;
 }
 
 static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Args *call, Task task, const KdaPlan *l)
@@ -162,7 +162,7 @@ static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Ar
 	Args a = *call;
 	args_integer(&a, "task", task);
 	args_integer(&a, "warm", l->warm);
-	args_integer(&a, "alone", l->way == KDA_ALONE ? 1 : l->way == KDA_EITHER ? BY_LENGTH : 0);
+	args_integer(&a, "alone", l->way == KDA_ALONE ? 1 : l->way == KDA_EITHER || l->by_length ? BY_LENGTH : 0);
 	args_integer(&a, "pieces", l->pieces);
 	args_integer(&a, "least", l->least);
 	args_integer(&a, "cut_from", l->cut_from);
@@ -173,7 +173,7 @@ static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Ar
 void kda_share_arguments(Args *a, const KdaPlan *l, tilert_ptr back)
 {
 	args_tensor(a, "back", l->way != KDA_WHOLE ? back : 0, TILERT_I32, 1, (const int64_t[]){ l->ctas }, NULL);
-	args_tensor(a, "begun", l->way > KDA_WINDOWS && l->way < KDA_UNITS ? back + l->begun : 0, TILERT_I32, 1, (const int64_t[]){ l->ctas }, NULL);
+	args_tensor(a, "begun", l->by_length || (l->way > KDA_WINDOWS && l->way < KDA_UNITS) ? back + l->begun : 0, TILERT_I32, 1, (const int64_t[]){ l->ctas }, NULL);
 	args_dim(a, "CTAS", l->ctas);
 	args_integer(a, "ctas", l->ctas);
 	args_tensor(a, "begins", l->way == KDA_UNITS ? back + l->begins : 0, TILERT_I32, 1, (const int64_t[]){ l->begins_count }, NULL);

@@ -9,6 +9,7 @@ enum { CHUNK = 32, NARROW = 64 /* K and columns of V where two CTAs share a mult
  * (-5 sigmoid(normal - 6)), one of 64 for half of that.  TRY: a launch and its first loads. */
 enum { SHORTEST = 4 /* of a share (walk.tile) or a unit */, SHORT = 4, LONG = 32, LONGER = 64, FROM = 512 /* chunks of a sequence for which that pays */, TRY = 3,
 	LOOP = 96 /* chunks of a unit from which the faster loop of a form without CUTS is worth a launch before it */,
+	LONG_MEAN = 256, /* tokens */
 	CHUNK_COST = 4, HALF_COST = 3, /* of a chunk of an item of 128 columns, of 64 */
 	JOIN = 35, /* what exact states cost beside three scans, measured: 1x2048 of 8 and 16 heads */
 	AT_ONCE = 96 /* chunks of whole items: above, a launch that looks at gates between strong and mild, too, is worth its time */ };
@@ -70,18 +71,29 @@ KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count)
 /* The part of an item before a share is scanned twice, then the share; a join takes about as long as half a chunk for each share of an item. */
 static int64_t joined(const Load *c) { return 3 * c->part + TRY + ceil_div(c->whole, c->part > 0 ? c->part : 1) / 2; }
 
+/* Of several packed sequences the device knows how long they are, which costs a few us: where the mean makes that look worth while, or where they are so long that this is little beside
+ * what a long one would cost.  Above that many tokens they are neither decodes nor short prompts, of which there are many at once. */
+static KdaWay packed_way(const Load *c, const tilekern_kda_params *p)
+{
+	const int64_t shares = c->part + SHORT + TRY;
+	const bool may_be_long = p->tokens >= LONG_MEAN * p->sequences && shares < ceil_div(p->tokens, CHUNK) / 8 * 7;
+	return shares < c->whole / 8 * 7 || may_be_long ? KDA_EITHER : KDA_WHOLE;
+}
+
 /* The way of the forward alone, beside that of kda_plan.  Where shares cannot begin, ALONE is whole items that are dealt otherwise, and 4 to 7 us for nothing: it has to promise an eighth;
  * beside items of 64 columns, which take the same for all gates, a quarter. */
-static KdaWay forward_way(const Load *c, const KdaPlan *l, bool exactly, bool packed)
+static KdaWay forward_way(const Load *c, const tilekern_kda_params *p, const KdaPlan *l, bool exactly)
 {
 	const int64_t other = l->way == KDA_WINDOWS && l->warm > SHORT ? with_windows(c, l->warm) : exactly ? c->whole : c->sure;
 	if (c->halves > 0 && (exactly ? 3 * c->part + JOIN : c->part + SHORT + TRY) >= c->halved / 4 * 3)
 		return KDA_WHOLE;
 	if (joined(c) < (exactly ? other : other / 8 * 7))
 		return exactly ? KDA_EXACTLY : KDA_NEEDED;
+	if (p->cu_seqlens && p->sequences > 1 && !exactly)
+		return packed_way(c, p);
 	if (exactly || (l->way == KDA_WINDOWS && (l->warm > SHORT || c->sure >= AT_ONCE)))
 		return l->way;
-	return c->part + SHORT + TRY >= c->whole / 8 * 7 ? KDA_WHOLE : packed ? KDA_EITHER : KDA_ALONE;
+	return c->part + SHORT + TRY >= c->whole / 8 * 7 ? KDA_WHOLE : KDA_ALONE;
 }
 
 /* ---- SPLIT_INVARIANT: what depends on heads and dims is decided here, what on lengths in units.tile. ---- */
@@ -162,8 +174,11 @@ KdaPlan kda_plan_joined(const tilekern_kda_params *p, int sm_count)
 	if (p->saved || (p->split != TILEKERN_SPLIT_AUTO && !exactly))
 		return l;
 	const int keys = kda_keys(p) == NARROW ? NARROW : FULL;
-	const KdaWay way = c.items > 0 && !whole_only(p) ? forward_way(&c, &l, exactly, p->cu_seqlens && p->sequences > 1) : l.way;
-	if (way > KDA_WINDOWS)
+	const KdaWay way = c.items > 0 && !whole_only(p) ? forward_way(&c, p, &l, exactly) : l.way;
+	const States st = STATES_OF(p);
+	if (way == KDA_EITHER && !states_in_place(&st))
+		l = (KdaPlan){ .ctas = c.most, .way = KDA_WINDOWS, .by_length = true };
+	else if (way > KDA_WINDOWS)
 		l = (KdaPlan){ .ctas = c.most, .way = way, .warm = SHORT, .keys = keys };
 	else if (way == KDA_WHOLE)
 		l = whole_items(&c);

@@ -19,6 +19,7 @@ typedef enum KdaWay {
 typedef struct KdaPlan {
 	int ctas;
 	KdaWay way;
+	bool by_length;        /* KDA_WINDOWS or whole items, by the lengths of packed sequences and by what windows say */
 	bool halves;           /* of WHOLE: items have 64 columns of V, by a form of its own (K of 128) */
 	int warm;              /* the most chunks of 32 tokens of a window */
 	int64_t keys;          /* K and columns of V of a state that is made */
