@@ -239,26 +239,36 @@ static void run_workspace(const void *row)
 /* What calls do on 132 multiprocessors. */
 static void run_plans(const void *unused)
 {
-	static const struct { int64_t batch, tokens, sequences, heads, values; tilekern_split split; bool saved; KdaWay way; bool halves; } plans[] = {
-		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false },
-		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_EXACT, false, KDA_WHOLE, true },
-		{ 1, 8192, 0, 8, 128, TILEKERN_SPLIT_EXACT, false, KDA_EXACTLY, false },
-		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true },
-		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_OFF, true, KDA_WHOLE, false },
-		{ 1, 2048, 0, 66, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true },
-		{ 1, 2048, 0, 67, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, false },
-		{ 1, 2048, 0, 96, 64, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true },
-		{ 1, 1024, 0, 64, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true },
-		{ 1, 1024, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_WHOLE, true },
-		{ 1, 512, 0, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true }, /* shares have 4 chunks or more */
-		{ 1, 2048, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_WHOLE, true },
-		{ 1, 4096, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_UNITS, false },
-		{ 1, 2048, 0, 44, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_UNITS, false },
-		{ 1, 1024, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_ALONE, false },
-		{ 8, 1024, 0, 96, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false },
-		{ 8, 1024, 0, 96, 64, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true },
-		{ 1, 8192, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false },
-		{ 1, 8192, 64, 8, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, false },
+	static const struct { int64_t batch, tokens, sequences, heads, values; tilekern_split split; bool saved; KdaWay way; bool halves, by_length, in_place; } plans[] = {
+		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false, false, false },
+		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_EXACT, false, KDA_WHOLE, true, false, false },
+		{ 1, 8192, 0, 8, 128, TILEKERN_SPLIT_EXACT, false, KDA_EXACTLY, false, false, false },
+		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true, false, false },
+		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_OFF, true, KDA_WHOLE, false, false, false },
+		{ 1, 2048, 0, 66, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true, false, false },
+		{ 1, 2048, 0, 67, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, false, false, false },
+		{ 1, 2048, 0, 96, 64, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true, false, false },
+		{ 1, 1024, 0, 64, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true, false, false },
+		{ 1, 1024, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_WHOLE, true, false, false },
+		{ 1, 512, 0, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true, false, false }, /* shares have 4 chunks or more */
+		{ 1, 2048, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_WHOLE, true, false, false },
+		{ 1, 4096, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_UNITS, false, false, false },
+		{ 1, 2048, 0, 44, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_UNITS, false, false, false },
+		{ 1, 1024, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_ALONE, false, false, false },
+		{ 8, 1024, 0, 96, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false },
+		{ 8, 1024, 0, 96, 64, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true, false, false },
+		{ 1, 8192, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, false, false },
+		{ 1, 8192, 64, 8, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, false, false, false },
+		/* Packed: lengths are known to the device alone. */
+		{ 1, 8192, 64, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false }, /* short ones */
+		{ 1, 11453, 32, 12, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false },
+		{ 1, 11453, 32, 12, 128, TILEKERN_SPLIT_AUTO, false, KDA_EITHER, false, false, true },
+		{ 1, 11453, 32, 12, 128, TILEKERN_SPLIT_AUTO, true, KDA_WHOLE, false, false, false },
+		{ 1, 11453, 32, 64, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false },
+		{ 1, 8192, 954, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false },
+		{ 1, 65536, 67, 12, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false },
+		{ 1, 8192, 8, 128, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false }, /* even one of all tokens would not take longer */
+		{ 1, 8192, 1, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false, false, false },
 	};
 	(void)unused;
 	for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
@@ -266,10 +276,41 @@ static void run_plans(const void *unused)
 		tilekern_kda_params_init(&p);
 		p.batch = plans[i].batch, p.tokens = plans[i].tokens, p.sequences = plans[i].sequences, p.value_dim = plans[i].values, p.split = plans[i].split;
 		p.qk_heads = p.value_heads = plans[i].heads, p.cu_seqlens = p.sequences > 0 ? 256 : 0, p.saved = plans[i].saved ? 256 : 0;
+		p.initial_state = p.final_state = plans[i].in_place ? 256 : 0;
 		const KdaPlan l = kda_plan_joined(&p, 132);
-		if (l.way != plans[i].way || l.halves != plans[i].halves)
-			fail_msg("plan %zu: way %d, halves %d", i, (int)l.way, l.halves);
+		if (l.way != plans[i].way || l.halves != plans[i].halves || l.by_length != plans[i].by_length)
+			fail_msg("plan %zu: way %d, halves %d, by length %d", i, (int)l.way, l.halves, l.by_length);
 	}
+}
+
+/* What the device chooses for packed sequences, as the workspace says (kernels/kda/walk.tile): whole items, by their lengths or because of so many shares that cannot begin, or shares. */
+typedef enum Choice { WHOLE_BY_LENGTH, WHOLE_BY_WINDOWS, CUT } Choice;
+
+typedef struct ChoiceRow { KdaRow row; Choice choice; } ChoiceRow;
+
+static void run_choice(const void *spec)
+{
+	const ChoiceRow *c = spec;
+	KdaRun *r = kda_run_make(&c->row);
+	kda_run_poison(r);
+	kda_run_forward(r);
+	kda_run_check(r);
+	if (numeric_on_cpu()) {
+		const KdaPlan l = kda_plan_joined(&r->p, (int)c->row.processors);
+		assert_true(l.by_length);
+		int32_t *back = (int32_t *)buffer_take(r->workspace);
+		const int32_t least = back[l.begun / sizeof *back];
+		int run = 1, longest = 1;
+		for (int i = 1; i < l.ctas && least > 1; i++) {
+			run = back[i] == -1 ? run + 1 : 1;
+			longest = run > longest ? run : longest;
+		}
+		const Choice got = least == 1 ? WHOLE_BY_LENGTH : longest >= least ? WHOLE_BY_WINDOWS : CUT;
+		if (got != c->choice)
+			fail_msg("choice %d: a run of %d, %d make items whole", (int)got, longest, (int)least);
+		free(back);
+	}
+	kda_run_free(r);
 }
 
 /* Checkpoints have the bits of the final states of calls that end there. */
@@ -413,6 +454,7 @@ static int tiny[401]; /* 0 .. 3 tokens each */
 #define INVARIANT .split = TILEKERN_SPLIT_INVARIANT
 static const int own_lengths[] = { 40, 1800, 0, 1100, 1, 1560, 2400, 33, -1 }, replayed_lengths[] = { 700, 1200, 33, 0, -1 }, far_lengths[] = { 70, 0, 33, 40, -1 }, halved_lengths[] = { 33, 230, 40, 70, -1 }, own_strong[] = { 1700, 700, 1600, 0, 31, -1 };
 static const int joined_lengths[] = { 1500, 741, -1 }, uneven_lengths[] = { 40, 1500, 0, 700, 1, -1 };
+static const int one_long_lengths[] = { 40, 0, 1500, 33, 1, 70, -1 }, even_lengths[] = { 300, 320, 290, 310, 300, 320, -1 }, far_longer_lengths[] = { 33, 5000, 1, -1 };
 static const int shared_lengths[] = { 0, 1000, 1, 31, 0, 420, 33, -1 };
 
 static const KdaRow rows[] = {
@@ -428,8 +470,8 @@ static const KdaRow rows[] = {
 	{ .name = "shares_wide", .tokens = 700, .fp16 = true, .states = KDA_BOTH, .value_dim = 200, .key_dim = 72, SHARES },
 	{ .name = "shares_batch", .batch = 3, .tokens = 900, .states = KDA_FINAL, .fp16 = true, .gate16 = true, SHARES },
 	{ .name = "shares_long", .tokens = 7000, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 8 }, /* windows of 32 chunks */
-	{ .name = "shares_uneven_pool", .lengths = uneven_lengths, .gate = KDA_RARE, .gate16 = true, .value_heads = 3, .states = KDA_BOTH, POOL, .processors = 9 }, /* ALONE, by the longest */
-	{ .name = "shares_uneven_pool_strong", .lengths = uneven_lengths, .spare = 50, .gate = KDA_FIVE, .value_heads = 2, .states = KDA_BOTH, POOL, .processors = 24 }, /* SHARES, by the longest */
+	{ .name = "shares_uneven_pool", .lengths = uneven_lengths, .gate = KDA_RARE, .gate16 = true, .value_heads = 3, .states = KDA_BOTH, POOL, .processors = 9 },
+	{ .name = "shares_uneven_pool_strong", .lengths = uneven_lengths, .spare = 50, .gate = KDA_FIVE, .value_heads = 2, .states = KDA_BOTH, POOL, .processors = 24 },
 	{ .name = "shares_of_4", .batch = 6, .tokens = 768, .gate = KDA_MILD, .states = KDA_BOTH, .gate16 = true, .processors = 36 }, /* one begins as far from its item's start as a window is long */
 	{ .name = "shares_of_4_pool_strong", .batch = 6, .tokens = 768, .gate = KDA_FIVE, .states = KDA_BOTH, .gate16 = true, POOL, .processors = 36 },
 	/* States that enter shares are made of those before (join.tile): where 4 chunks do not do, and wherever a share begins within an item. */
@@ -520,6 +562,15 @@ static const KdaRow rows[] = {
 	{ .name = "no_tokens", .batch = 2, .value_heads = 3, .states = KDA_BOTH },
 	{ .name = "no_tokens_cleared_bf16", .states = KDA_FINAL, .state_bf16 = true },
 	{ .name = "more_items_than_processors", .batch = 9, .tokens = 34, .value_heads = 16, .states = KDA_BOTH },
+};
+
+static const ChoiceRow choices[] = {
+	{ { .name = "even", .lengths = even_lengths, .spare = 20, .gate = KDA_FIVE, .states = KDA_BOTH, .processors = 4 }, WHOLE_BY_LENGTH },
+	{ { .name = "strong", .lengths = one_long_lengths, .spare = 50, .gate = KDA_FIVE, .states = KDA_BOTH, .processors = 9 }, CUT },
+	{ { .name = "tried", .lengths = one_long_lengths, .states = KDA_BOTH, .gate16 = true, .processors = 9 }, CUT },
+	{ { .name = "zero", .lengths = one_long_lengths, .gate = KDA_ZERO, .states = KDA_BOTH, .processors = 9 }, WHOLE_BY_WINDOWS },
+	{ { .name = "in_part", .lengths = one_long_lengths, .gate = KDA_RARE, .states = KDA_BOTH, .value_heads = 2, .processors = 12 }, WHOLE_BY_WINDOWS },
+	{ { .name = "long_windows", .lengths = far_longer_lengths, .gate = KDA_MILD, .key_dim = 40, .value_dim = 40, .states = KDA_BOTH, .processors = 5 }, CUT },
 };
 
 typedef struct Table { NumericCase *out; size_t n; } Table;
@@ -680,6 +731,10 @@ size_t kda_cases(NumericCase *out)
 		add(&t, run_forward, &rows[i], rows[i].name);
 	add_tails(&t);
 	add_dims(&t);
+	for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+		add(&t, run_choice, &choices[i].row, "");
+		snprintf(t.out[t.n - 1].name, sizeof t.out[0].name, "kda_choice_%s", choices[i].row.name);
+	}
 	for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)
 		add(&t, more[i].run, &more[i].row, more[i].name);
 	return t.n;
