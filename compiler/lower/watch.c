@@ -2,6 +2,7 @@
  *
  * A call makes the code around it give up its registers: those of one statement are told of at once, as a base and offsets, which are
  * constants where the addresses are one varying part and immediates (address.c). */
+#include "compiler/analysis/effects.h"
 #include "compiler/lower/context.h"
 
 enum { MOST_TOLD = 64 };
