@@ -237,13 +237,14 @@ def kda_inputs(B, T, H, D, shift):
 
 
 def kda_checked(o, ht, x, b, h, name, rows=slice(None), n=None):
-    """Head h of row b, or of sequence n in `rows` of it: all of it, or its first 4096 tokens."""
-    o, x = o[b, rows, h], [t[b, rows, h] for t in x]
-    state = ht[b if n is None else n, h]
-    most = min(len(o), 4096)
-    want, last = recurrence(*(t[:most] for t in x), None)
+    """Head h of row b, or of sequence n in `rows` of it: all of it, or its first 4096 tokens; of fewer than 64 tokens all heads, for q and k of one may be nearly orthogonal."""
+    most = min(len(o[b, rows]), 4096)
+    heads = range(o.shape[2]) if most < 64 else [h]
+    of = lambda t: torch.stack([t[b, rows, i][:most] for i in heads])
+    want, last = map(torch.stack, zip(*(recurrence(*given, None) for given in zip(*map(of, x)))))
+    state = torch.stack([ht[b if n is None else n, i] for i in heads])
     limit = 0.006 if most >= 64 else 0.015  # a few tokens: what is allowed of the worst 64
-    return checked(o[:most], state if most == len(o) else last, (want, last), f"{name} head {h}", limit)
+    return checked(of(o), state if most == len(o[b, rows]) else last, (want, last), f"{name} head {h}" if len(heads) == 1 else name, limit)
 
 
 @functools.cache
