@@ -72,11 +72,12 @@ KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count)
 static int64_t joined(const Load *c) { return 3 * c->part + TRY + ceil_div(c->whole, c->part > 0 ? c->part : 1) / 2; }
 
 /* Of several packed sequences the device knows how long they are, which costs a few us: where the mean makes that look worth while, or where they are so long that this is little beside
- * what a long one would cost.  Above that many tokens they are neither decodes nor short prompts, of which there are many at once. */
-static KdaWay packed_way(const Load *c, const tilekern_kda_params *p)
+ * what a long one would cost.  Above that many tokens they are neither decodes nor short prompts, of which there are many at once.  With states in place the device has no whole items to
+ * choose: a CTA may have to scan its share and the rest of an item, which, if all are of the mean length, is to be a third more than whole ones at most. */
+static KdaWay packed_way(const Load *c, const tilekern_kda_params *p, bool in_place)
 {
-	const int64_t shares = c->part + SHORT + TRY;
-	const bool may_be_long = p->tokens >= LONG_MEAN * p->sequences && shares < ceil_div(p->tokens, CHUNK) / 8 * 7;
+	const int64_t shares = c->part + SHORT + TRY, mean = ceil_div(p->tokens, CHUNK * p->sequences);
+	const bool may_be_long = p->tokens >= LONG_MEAN * p->sequences && shares < ceil_div(p->tokens, CHUNK) / 8 * 7 && (!in_place || 3 * (c->part + mean) <= 4 * c->sure);
 	return shares < c->whole / 8 * 7 || may_be_long ? KDA_EITHER : KDA_WHOLE;
 }
 
@@ -85,12 +86,13 @@ static KdaWay packed_way(const Load *c, const tilekern_kda_params *p)
 static KdaWay forward_way(const Load *c, const tilekern_kda_params *p, const KdaPlan *l, bool exactly)
 {
 	const int64_t other = l->way == KDA_WINDOWS && l->warm > SHORT ? with_windows(c, l->warm) : exactly ? c->whole : c->sure;
+	const States st = STATES_OF(p);
 	if (c->halves > 0 && (exactly ? 3 * c->part + JOIN : c->part + SHORT + TRY) >= c->halved / 4 * 3)
 		return KDA_WHOLE;
 	if (joined(c) < (exactly ? other : other / 8 * 7))
 		return exactly ? KDA_EXACTLY : KDA_NEEDED;
 	if (p->cu_seqlens && p->sequences > 1 && !exactly)
-		return packed_way(c, p);
+		return packed_way(c, p, states_in_place(&st));
 	if (exactly || (l->way == KDA_WINDOWS && (l->warm > SHORT || c->sure >= AT_ONCE)))
 		return l->way;
 	return c->part + SHORT + TRY >= c->whole / 8 * 7 ? KDA_WHOLE : KDA_ALONE;

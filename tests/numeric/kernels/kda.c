@@ -263,6 +263,8 @@ static void run_plans(const void *unused)
 		{ 1, 8192, 64, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false }, /* short ones */
 		{ 1, 11453, 32, 12, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false },
 		{ 1, 11453, 32, 12, 128, TILEKERN_SPLIT_AUTO, false, KDA_EITHER, false, false, true },
+		{ 1, 11453, 32, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_EITHER, false, false, true },
+		{ 1, 8192, 4, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, true }, /* shares would be items, but for their places */
 		{ 1, 11453, 32, 12, 128, TILEKERN_SPLIT_AUTO, true, KDA_WHOLE, false, false, false },
 		{ 1, 11453, 32, 64, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false },
 		{ 1, 8192, 954, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false },
