@@ -48,6 +48,8 @@ TABLES = {
     "kda backward": Table(["kda-backward-final", "kda-backward-64-fla", "kda-backward-documents-fla", "kda-backward-fla-cudnn"], "kda_backward --peers fla,cudnn",
                           "sequences, heads", "kda backward" + KDA + " (?P<part>recomputed|saved)",
                           "K = {k}{documents}, {what}", SHAPE + ", {what}", "{gates}"),
+    "kda backward cudnn": Table(["kda-backward-cudnn"], "kda_backward --peers cudnn", "sequences, heads", "kda backward" + KDA + " (?P<part>recomputed|saved)",
+                                "K = {k}, {what}", SHAPE + ", {what}", "{gates}"),
     "kda unsafe": Table(["kda-backward-unsafe"], "kda_backward --peers fla_unsafe", "sequences, heads", "kda backward" + KDA + " (?P<part>recomputed|saved)",
                         "K = {k}, {what}", SHAPE + ", {what}", "{gates}"),
     "kda training": Table(["kda-training-fla-cudnn"], "kda_training --peers fla,cudnn", "sequences, heads",
@@ -92,7 +94,7 @@ BARS = {
         *(Bar(f"forward, {what}, K = 64, over FLA, mean of strong gates", 5, False, "kda fla", "K = 64", f"{what}, strong") for what in ("kernel", "operator")),
         *(Bar(f"backward, {what}, K = {k}, {part}, over FLA, mean of strong gates", least, False, "kda backward", f"K = {k}, {what}", "strong", part=part, peer="fla")
           for what in ("kernel", "operator") for k, part, least in ((128, "saved", 7.5), (128, "again", 6), (64, "saved", 6), (64, "again", 5))),
-        *(Bar(f"backward, kernel, {part}, over cuDNN, mean of strong gates", least, False, "kda backward", "K = 128, kernel", "strong", part=part, peer="cudnn")
+        *(Bar(f"backward, kernel, {part}, over cuDNN, mean of strong gates", least, False, "kda backward cudnn", "K = 128, kernel", "strong", part=part, peer="cudnn")
           for part, least in (("saved", 4), ("again", 3))),
         Bar("each row, saved and again", 1, True, "kda backward"),
     ],
