@@ -149,13 +149,6 @@ enum { BY_LENGTH = 2 }; /* of `alone`: walk.tile */
 /* What a launch is for: walk.tile. */
 typedef enum Task { EITHER = -1, SCAN, WINDOWS, SHARES, PARTS, ALONE, LOOKS = 6, PUTS, UNITS, SINGLE } Task;
 
-/* Whole items of long packed sequences, with K = 128: by length (whole.tile). */
-static bool deals(const tilekern_kda_params *p, const KdaPlan *l)
-{
-	enum { LEAST_MEAN = 256 };
-	return (l->way == KDA_WHOLE || l->by_length) && !l->halves && kda_keys(p) == 128 && p->cu_seqlens && p->tokens / LEAST_MEAN >= p->sequences && p->sequences * p->value_heads * kda_columns(p) / 128 > l->ctas;
-}
-
 static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Args *call, Task task, const KdaPlan *l)
 {
 	const int gate = type(p->gate_dtype);
@@ -166,7 +159,7 @@ static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Ar
 	args_integer(&a, "pieces", l->pieces);
 	args_integer(&a, "least", l->least);
 	args_integer(&a, "cut_from", l->cut_from);
-	const int form = task == SCAN ? l->halves ? half_bf16 : deals(p, l) ? dealt_bf16 : bf16 : task == UNITS ? units_bf16 : cut_bf16;
+	const int form = task == SCAN ? l->halves ? half_bf16 : kda_deals(p, l) ? dealt_bf16 : bf16 : task == UNITS ? units_bf16 : cut_bf16;
 	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_keys(p), form + gate - bf16 }, &a);
 }
 

@@ -1,3 +1,4 @@
+#include "kda.h"
 #include "plan.h"
 
 #include "../launch/operator.h"
@@ -9,7 +10,6 @@ enum { CHUNK = 32, NARROW = 64 /* K and columns of V where two CTAs share a mult
  * (-5 sigmoid(normal - 6)), one of 64 for half of that.  TRY: a launch and its first loads. */
 enum { SHORTEST = 4 /* of a share (walk.tile) or a unit */, SHORT = 4, LONG = 32, LONGER = 64, FROM = 512 /* chunks of a sequence for which that pays */, TRY = 3,
 	LOOP = 96 /* chunks of a unit from which the faster loop of a form without CUTS is worth a launch before it */,
-	LONG_MEAN = 256, /* tokens */
 	CHUNK_COST = 4, HALF_COST = 3, /* of a chunk of an item of 128 columns, of 64 */
 	JOIN = 35, /* what exact states cost beside three scans, measured: 1x2048 of 8 and 16 heads */
 	AT_ONCE = 96 /* chunks of whole items: above, a launch that looks at gates between strong and mild, too, is worth its time */ };
@@ -68,6 +68,12 @@ KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count)
 	return l;
 }
 
+bool kda_deals(const tilekern_kda_params *p, const KdaPlan *l)
+{
+	return (l->way == KDA_WHOLE || l->by_length) && !l->halves && kda_keys(p) == FULL && p->cu_seqlens && p->tokens / KDA_LONG_MEAN >= p->sequences &&
+		p->sequences * p->value_heads * kda_columns(p) / FULL > l->ctas;
+}
+
 /* The part of an item before a share is scanned twice, then the share; a join takes about as long as half a chunk for each share of an item. */
 static int64_t joined(const Load *c) { return 3 * c->part + TRY + ceil_div(c->whole, c->part > 0 ? c->part : 1) / 2; }
 
@@ -77,7 +83,7 @@ static int64_t joined(const Load *c) { return 3 * c->part + TRY + ceil_div(c->wh
 static KdaWay packed_way(const Load *c, const tilekern_kda_params *p, bool in_place)
 {
 	const int64_t shares = c->part + SHORT + TRY, mean = ceil_div(p->tokens, CHUNK * p->sequences);
-	const bool may_be_long = p->tokens >= LONG_MEAN * p->sequences && shares < ceil_div(p->tokens, CHUNK) / 8 * 7 && (!in_place || 3 * (c->part + mean) <= 4 * c->sure);
+	const bool may_be_long = p->tokens >= KDA_LONG_MEAN * p->sequences && shares < ceil_div(p->tokens, CHUNK) / 8 * 7 && (!in_place || 3 * (c->part + mean) <= 4 * c->sure);
 	return shares < c->whole / 8 * 7 || may_be_long ? KDA_EITHER : KDA_WHOLE;
 }
 

@@ -32,7 +32,11 @@ typedef struct KdaPlan {
 	size_t bytes;          /* of workspace */
 } KdaPlan;
 
+enum { KDA_LONG_MEAN = 256 /* tokens of packed sequences, LEAST_MEAN of walk.tile: with fewer they are decodes or short prompts, whose lengths are not worth a look */ };
+
 int kda_keys(const tilekern_kda_params *p);    /* K that the kernel is compiled for */
+/* Whether whole items of a plan, with K = 128, are dealt by length, by a form of their own (whole.tile). */
+bool kda_deals(const tilekern_kda_params *p, const KdaPlan *l);
 KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count);
 /* The same for a call that states may be made before: of the forward alone. */
 KdaPlan kda_plan_joined(const tilekern_kda_params *p, int sm_count);
