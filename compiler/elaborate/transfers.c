@@ -361,24 +361,48 @@ static bool unmasked(Elab *E, const Call *c)
 	return false;
 }
 
-/* The conversions of a format as letters; false: one is not known. */
-static bool conversions(Elab *E, const char *format, char **out)
+typedef struct Conversion {
+	const char *percent, *length, *letter; /* in the format: where it begins, its l's, its last character */
+} Conversion;
+
+static const char *up_to_three_digits(const char *p)
 {
-	char *letters = ARENA_ARRAY(E->a, char, strlen(format) + 1);
-	int n = 0;
-	for (const char *p = format; *p; p++) {
-		if (*p != '%')
-			continue;
-		p++;
-		if (*p == '%')
-			continue;
-		p += strspn(p, "-+ #0123456789.l");
-		if (!*p || !strchr("duxfeg", *p))
-			return false;
-		letters[n++] = *p;
-	}
-	*out = letters;
+	size_t n = strspn(p, "0123456789");
+	return p + (n < 3 ? n : 3);
+}
+
+/* The next conversion of a format, if there is one; behind it *at. */
+static bool next_conversion(const char **at, Conversion *out)
+{
+	const char *p = strchr(*at, '%');
+	while (p && p[1] == '%')
+		p = strchr(p + 2, '%');
+	if (!p)
+		return false;
+	out->percent = p++;
+	p = up_to_three_digits(p + strspn(p, "-+ #0"));
+	if (*p == '.')
+		p = up_to_three_digits(p + 1);
+	out->length = p;
+	out->letter = p += strspn(p, "l");
+	*at = *p ? p + 1 : p;
 	return true;
+}
+
+/* How many conversions a format has; -1 when one is not known, which the message names. */
+static int count_conversions(Elab *E, Loc loc, const char *format)
+{
+	Conversion v;
+	int n = 0;
+	for (; next_conversion(&format, &v); n++) {
+		if (*v.letter && strchr("duxfeg", *v.letter))
+			continue;
+		elab_error(E, loc, E_CALL, "print knows the conversions d u x f e g with flags, a width and a precision, not '%.*s'",
+			(int)(format - v.percent), v.percent);
+		diag_help(E->d, "a percent sign is %%%%");
+		return -1;
+	}
+	return n;
 }
 
 /* Small integers and 16-bit floats are widened as C's variable arguments are. */
@@ -394,32 +418,35 @@ static Ev print_argument(Elab *E, Loc loc, Ev x)
 Ev bi_print(Elab *E, const Call *c)
 {
 	Value **args = ARENA_ARRAY(E->a, Value *, c->n);
+	const char *format = c->arg[0].text, *text = "", *from = format, *at = format;
 	int least, most;
-	char *letters;
+	Conversion v;
 	op_arity(OP_PRINT, &least, &most);
 	if (!unmasked(E, c))
 		return ev_void();
-	if (!conversions(E, c->arg[0].text, &letters)) {
-		elab_error(E, c->loc[0], E_CALL, "print knows the conversions d u x f e g");
+	int n = count_conversions(E, c->loc[0], format);
+	if (n < 0)
+		return ev_void();
+	if (n != c->n - 1) {
+		elab_error(E, c->e->loc, E_CALL, "the format has %d conversion%s for %d value%s", n, n == 1 ? "" : "s", c->n - 1, c->n == 2 ? "" : "s");
 		return ev_void();
 	}
-	if ((int)strlen(letters) != c->n - 1) {
-		elab_error(E, c->e->loc, E_CALL, "the format has %d conversions for %d values", (int)strlen(letters), c->n - 1);
+	if (n > most) {
+		elab_error(E, c->e->loc, E_LIMIT, "print has %d values; a GPU's printf takes at most %d", n, most);
 		return ev_void();
 	}
-	if (c->n - 1 > most) {
-		elab_error(E, c->e->loc, E_LIMIT, "print has %d values; a GPU's printf takes at most %d", c->n - 1, most);
-		return ev_void();
-	}
-	for (int k = 1; k < c->n; k++) {
+	for (int k = 1; next_conversion(&at, &v); k++, from = at) {
 		Ev x = c->arg[k];
-		if (dtype_is_float(x.dtype) != (strchr("feg", letters[k - 1]) != NULL)) {
-			elab_error(E, c->loc[k], E_CALL, "conversion %%%c of %s", letters[k - 1], dtype_name(x.dtype));
+		if (dtype_is_float(x.dtype) != (strchr("feg", *v.letter) != NULL)) {
+			elab_error(E, c->loc[k], E_CALL, "conversion %%%c of %s", *v.letter, dtype_name(x.dtype));
 			return ev_void();
 		}
-		args[k - 1] = ev_value(E, c->loc[k], print_argument(E, c->loc[k], x));
+		x = print_argument(E, c->loc[k], x);
+		args[k - 1] = ev_value(E, c->loc[k], x);
+		bool wide = !dtype_is_float(x.dtype) && dtype_bits(x.dtype) == 64; /* the length is the value's, whatever was written */
+		text = arena_printf(E->a, "%s%.*s%s%c", text, (int)(v.length - from), from, wide ? "ll" : "", *v.letter);
 	}
-	attr_set_text(E->t, statement(E, c, c->n - 1, args), AT_FORMAT, c->arg[0].text);
+	attr_set_text(E->t, statement(E, c, n, args), AT_FORMAT, arena_printf(E->a, "%s%s", text, from));
 	return ev_void();
 }
 
@@ -444,6 +471,16 @@ Ev bi_trap(Elab *E, const Call *c)
 	return ev_void();
 }
 
+/* PTX has no registers of 8 bits, and predicates cannot be operands of inline PTX. */
+static bool ptx_register(Elab *E, Loc loc, DType d)
+{
+	if (dtype_bits(d) >= 16)
+		return true;
+	elab_error(E, loc, E_TYPE, "ptx takes and gives values of 16, 32 and 64 bits, not %s", dtype_name(d));
+	diag_help(E->d, "convert it: i32(...)");
+	return false;
+}
+
 Ev bi_ptx(Elab *E, const Call *c)
 {
 	Value **args = ARENA_ARRAY(E->a, Value *, c->n + 1);
@@ -456,8 +493,13 @@ Ev bi_ptx(Elab *E, const Call *c)
 		elab_error(E, c->loc[0], E_CALL, "%s", why);
 		return ev_error();
 	}
-	for (int k = 1; k < c->n; k++)
+	if (!ptx_register(E, c->e->loc, c->e->dtype))
+		return ev_error();
+	for (int k = 1; k < c->n; k++) {
+		if (!ptx_register(E, c->loc[k], c->arg[k].dtype))
+			return ev_error();
 		args[n++] = ev_value(E, c->loc[k], c->arg[k]);
+	}
 	if (otherwise) {
 		Ev x = ev_cast(E, otherwise->loc, eval_scalar(E, otherwise, "the value on the CPU device"), c->e->dtype);
 		if (x.kind == EV_ERROR)

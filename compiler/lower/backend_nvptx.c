@@ -427,13 +427,14 @@ static void nv_cluster_sync(Lower *L)
 static V nv_timer(Lower *L) { return ptx(L, "mov.u64 $0, %globaltimer;", "=l,~{memory}", L->i64, NULL, 0); }
 static V nv_clock(Lower *L) { return ptx(L, "mov.u64 $0, %clock64;", "=l,~{memory}", L->i64, NULL, 0); }
 
+/* The arguments lie one after the other, each at a multiple of its size. */
 static void nv_print(Lower *L, const char *format, int n, V *args, const DType *types)
 {
 	T *elems = ARENA_ARRAY(L->arena, T, n + 1);
 	V *vals = ARENA_ARRAY(L->arena, V, n + 1);
 	for (int i = 0; i < n; i++) {
 		bool f = dtype_is_float(types[i]);
-		vals[i] = convert(L, args[i], types[i], f ? DT_F32 : DT_I64);
+		vals[i] = convert(L, args[i], types[i], f ? DT_F32 : dtype_bits(types[i]) == 64 ? DT_I64 : DT_I32);
 		if (f)
 			vals[i] = LLVMBuildFPExt(L->b, vals[i], LLVMDoubleTypeInContext(L->cx), "");
 		elems[i] = LLVMTypeOf(vals[i]);
@@ -536,7 +537,7 @@ static V nv_descriptor_base(Lower *L)
 }
 
 /* The register class of inline PTX that holds a value. */
-static char constraint(DType d) { return dtype_is_float(d) ? 'f' : dtype_bits(d) == 64 ? 'l' : 'r'; }
+static char constraint(DType d) { return dtype_bits(d) == 16 ? 'h' : dtype_is_float(d) ? 'f' : dtype_bits(d) == 64 ? 'l' : 'r'; }
 
 static V nv_inline_ptx(Lower *L, const Op *op, int n, V *args)
 {

@@ -2,14 +2,15 @@
 #define _DEFAULT_SOURCE
 #include "runtime/cpu/cta.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 enum { SPEC_SIZE = 32, LINE_SIZE = 4096 };
 
-/* Formats one argument by a conversion like %-8.3f, whose length modifiers have been dropped. */
-static int format_one(char *to, size_t size, const char *flags, char conversion, uint64_t bits)
+/* Formats one argument by a conversion like %-8.3f; integers have 64 bits where it says ll, else 32. */
+static int format_one(char *to, size_t size, const char *flags, bool wide, char conversion, uint64_t bits)
 {
 	char spec[SPEC_SIZE + 8];
 	double real;
@@ -19,13 +20,13 @@ static int format_one(char *to, size_t size, const char *flags, char conversion,
 	case 'd':
 	case 'i':
 		snprintf(spec, sizeof spec, "%%%slld", flags);
-		return snprintf(to, size, spec, (long long)bits);
+		return snprintf(to, size, spec, wide ? (long long)bits : (long long)(int32_t)bits);
 	case 'u':
 	case 'x':
 	case 'X':
 	case 'o':
 		snprintf(spec, sizeof spec, "%%%sll%c", flags, conversion);
-		return snprintf(to, size, spec, (unsigned long long)bits);
+		return snprintf(to, size, spec, wide ? (unsigned long long)bits : (unsigned long long)(uint32_t)bits);
 	case 'c':
 		snprintf(spec, sizeof spec, "%%%sc", flags);
 		return snprintf(to, size, spec, (int)bits);
@@ -52,6 +53,7 @@ void tilecpu_print(TileCpuThread *t, const char *format, uint32_t n, const uint6
 	(void)t;
 	for (const char *p = format; *p && at < sizeof line - 1; p++) {
 		size_t m = 0;
+		bool wide = false;
 		int wrote;
 
 		if (*p != '%' || p[1] == '%') {
@@ -59,13 +61,15 @@ void tilecpu_print(TileCpuThread *t, const char *format, uint32_t n, const uint6
 			line[at++] = *p;
 			continue;
 		}
-		for (p++; *p && strchr("-+ #0123456789.hlzjt", *p); p++)
-			if (m < sizeof flags - 1 && !strchr("hlzjt", *p))
+		for (p++; *p && strchr("-+ #0123456789.l", *p); p++) {
+			wide |= *p == 'l';
+			if (m < sizeof flags - 1 && *p != 'l')
 				flags[m++] = *p;
+		}
 		flags[m] = '\0';
 		if (!*p)
 			break;
-		wrote = format_one(line + at, sizeof line - at, flags, *p, used < n ? args[used] : 0);
+		wrote = format_one(line + at, sizeof line - at, flags, wide, *p, used < n ? args[used] : 0);
 		used++;
 		at = wrote > 0 && (size_t)wrote < sizeof line - at ? at + (size_t)wrote : sizeof line - 1;
 	}
