@@ -6,6 +6,7 @@
 
 #include "dsl/parse.h"
 #include "dsl/parser.h"
+#include "dsl/support/words.h"
 
 typedef struct Keyword {
 	const char *text;
@@ -131,50 +132,18 @@ static bool on_later_line(const Parse *p, Loc a, Loc b)
 /* The keyword or type that `word` was probably meant to be. */
 static const char *nearest_word(const char *word)
 {
-	static const char *const foreign[][2] = {
-		{ "float", "f32" }, { "int", "i32" }, { "unsigned", "u32" }, { "uint", "u32" }, { "half", "f16" },
-		{ "long", "i64" }, { "char", "i8" }, { "bfloat16", "bf16" }, { "__shared__", "shared" },
-		{ "let", "f32" }, { "var", "f32" }, { "auto", "f32" },
-	};
 	const char *candidates[KEYWORD_COUNT];
 
-	for (unsigned i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
-		if (strcmp(foreign[i][0], word) == 0)
-			return foreign[i][1];
-	}
+	if (word_meant(word))
+		return word_meant(word);
 	for (unsigned i = 0; i < KEYWORD_COUNT; i++)
 		candidates[i] = keywords[i].text;
 	return nearest_name(word, candidates, KEYWORD_COUNT);
 }
 
-/* What the language has in place of a word that others have; NULL: it is none of them. */
-static const char *substitute(const char *word)
-{
-	static const char *const words[][2] = {
-		{ "struct", "there are no structures: pass tiles and scalars one by one" },
-		{ "union", "there are no unions: shared tiles share storage by at(tile, offset), scalars change their type by bitcast" },
-		{ "enum", "there are no enumerations: const i32 A = 0, B = 1;" },
-		{ "class", "there are no structures: pass tiles and scalars one by one" },
-		{ "typedef", "there are no type names but 'param type T = bf16;'" },
-		{ "do", "there is no do loop: while (true) { ... if (...) break; }" },
-		{ "switch", "there is no switch: if ... else if ..." },
-		{ "goto", "there is no goto: break and continue leave loops" },
-		{ "void", "a function without a value has no type: fn name(...) { ... }" },
-		{ "double", "there is no f64: f32 is the widest float" },
-		{ "__global__", "a kernel is written kernel name(...) grid (...) threads (...) { ... }" },
-		{ "__device__", "a function is written fn name(...) { ... }" },
-		{ "__syncthreads", "the team's barrier is sync()" },
-	};
-
-	for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++)
-		if (strcmp(words[i][0], word) == 0)
-			return words[i][1];
-	return NULL;
-}
-
 static bool substituted(Parse *p, Loc loc, int token)
 {
-	const char *help = token == TOK_NAME ? substitute(text_of(p, loc)) : NULL;
+	const char *help = token == TOK_NAME ? word_explained(text_of(p, loc)) : NULL;
 
 	if (help)
 		diag_help(p->diags, "%s", help);

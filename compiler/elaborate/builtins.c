@@ -34,6 +34,12 @@ bool builtin_is_pure(const char *name)
 	return b && has_flag(b, 'P');
 }
 
+const char *builtin_signature(const char *name)
+{
+	const Builtin *b = builtin_find(name);
+	return b ? b->signature : NULL;
+}
+
 unsigned builtin_names(const char **out, unsigned max)
 {
 	unsigned n = 0;

@@ -30,6 +30,17 @@ bool int_fits(DType t, int64_t v)
 	return wrap_int(t, v) == v;
 }
 
+bool const_fits(DType t, Ev x)
+{
+	if (dtype_is_float(t) || x.dtype == t)
+		return true;
+	if (dtype_is_float(x.dtype))
+		return x.f == trunc(x.f) && fabs(x.f) < 0x1p63 && const_fits(t, ev_int(DT_I64, (int64_t)x.f));
+	if (t == DT_BOOL)
+		return x.i == 0 || x.i == 1;
+	return int_fits(t, x.i) && (x.dtype != DT_U64 || x.i >= 0);
+}
+
 static uint64_t as_unsigned(DType t, int64_t v)
 {
 	unsigned bits = dtype_bits(t);

@@ -53,7 +53,7 @@ void declare_scalar(Elab *E, const Decl *d, Ev x, bool mutable_)
 void declare_const(Elab *E, const Decl *d)
 {
 	Ev x = eval_const(E, d->init, arena_printf(E->a, "constant '%s'", d->name));
-	sym_define_ev(E, d->loc, d->name, ev_cast(E, d->loc, x, d->dtype), "a constant");
+	sym_define_ev(E, d->loc, d->name, declared_value(E, d, x), "a constant");
 }
 
 /* ---- tiles ---- */

@@ -262,6 +262,8 @@ Ev ev_int(DType t, int64_t v);
 Ev ev_float(DType t, double v);
 Ev ev_bool(bool v);
 bool int_fits(DType t, int64_t v);
+/* Whether an integer type has the constant's value; what floats have, ev_cast says. */
+bool const_fits(DType t, Ev x);
 /* Both operands of type t.  False: division by zero. */
 bool fold_binary(int op, DType t, Ev a, Ev b, Ev *out);
 Ev fold_cast(Ev a, DType t);
@@ -272,6 +274,7 @@ Ev ev_of(Value *v);
 bool ev_is_scalar(Ev e);
 Value *ev_value(Elab *E, Loc loc, Ev e);
 Ev ev_cast(Elab *E, Loc loc, Ev e, DType t);
+Ev declared_value(Elab *E, const Decl *d, Ev x);
 Ev ev_condition(Elab *E, Loc loc, Ev e); /* to bool */
 DType ev_unify(Elab *E, Loc loc, const char *what, Ev *a, Ev *b); /* DT_NONE: reported */
 Ev ev_binary(Elab *E, Loc loc, int op, Ev a, Ev b);
@@ -332,6 +335,7 @@ void exec_async(Elab *E, const Stmt *s);
 
 bool builtin_exists(const char *name);
 bool builtin_is_pure(const char *name);
+const char *builtin_signature(const char *name); /* NULL: it is none */
 unsigned builtin_names(const char **out, unsigned max);
 /* s: the call as a statement, or NULL in an expression. */
 Ev builtin_call(Elab *E, const Expr *e, const Stmt *s);

@@ -88,7 +88,7 @@ static Ev param_value(Elab *E, const Decl *d)
 	Ev x;
 	if (!last) {
 		x = eval_const(E, d->init, arena_printf(E->a, "param '%s'", d->name));
-		return ev_cast(E, d->loc, x, d->dtype);
+		return declared_value(E, d, x);
 	}
 	if (parse_value(last, d->dtype, &x))
 		return x;

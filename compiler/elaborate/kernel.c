@@ -299,11 +299,11 @@ static bool role_warps(Elab *E, const Stmt *s, RoleWarps *w)
 {
 	const Role *r = s->role;
 	const Machine *m = E->t->machine;
-	int64_t last, unit = r->warpgroups ? 4 : 1, most = m->threads / m->warp;
+	int64_t first, last, unit = r->warpgroups ? 4 : 1, most = m->threads / m->warp;
 	w->instances = 1;
 	if (!eval_const_int(E, r->first, "the first warp of a role", &w->first))
 		return false;
-	last = w->first;
+	first = last = w->first;
 	if (r->last && !eval_const_int(E, r->last, "the last warp of a role", &last))
 		return false;
 	if (r->instances && !eval_const_int(E, r->instances->extent, "the instances of a role", &w->instances))
@@ -314,7 +314,9 @@ static bool role_warps(Elab *E, const Stmt *s, RoleWarps *w)
 	int64_t end = w->first + w->warps * w->instances;
 	if (sane && end <= E->at.team_warps)
 		return true;
-	elab_error(E, s->loc, E_ROLE, "role '%s' does not fit the %lld warps of the kernel", r->name, (long long)E->at.team_warps);
+	const char *each = r->instances ? arena_printf(E->a, "%lld instances of ", (long long)w->instances) : "";
+	elab_error(E, s->loc, E_ROLE, "role '%s' has %s%s %lld to %lld, the CTA has %lld warps", r->name, each, r->warpgroups ? "warpgroups" : "warps",
+		(long long)first, (long long)last, (long long)E->at.team_warps);
 	return false;
 }
 

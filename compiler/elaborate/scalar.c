@@ -78,6 +78,17 @@ static Ev cast_const(Elab *E, Loc loc, Ev e, DType t)
 	return ev_error();
 }
 
+/* What a constant is declared with is a value of its type, as with -D: nothing is cut or wrapped by itself. */
+Ev declared_value(Elab *E, const Decl *d, Ev x)
+{
+	if (x.kind != EV_CONST || const_fits(d->dtype, x))
+		return ev_cast(E, d->loc, x, d->dtype);
+	const char *value = dtype_is_float(x.dtype) ? arena_printf(E->a, "%g", x.f) : arena_printf(E->a, "%lld", (long long)x.i);
+	elab_error(E, d->loc, E_TYPE, "%s is not a value of type %s, which '%s' has", value, dtype_name(d->dtype), d->name);
+	diag_help(E->d, "a conversion is written: %s(...)", dtype_name(d->dtype));
+	return ev_error();
+}
+
 /* Appends to n operands where the operation's result counts: under `mask`, and where the arms around it are chosen.  For the CPU
  * device, which reports quotients, shifts and conversions that are out of range. */
 static int add_whether_counts(Elab *E, Loc loc, Value **args, int n, Value *mask)

@@ -1,5 +1,6 @@
 /* scope.c - symbols by name, and messages that say from which expanded call they come. */
 #include "compiler/elaborate/elab.h"
+#include "dsl/support/words.h"
 
 #include <string.h>
 
@@ -122,11 +123,15 @@ static void report_no_type(Elab *E, const Decl *d)
 		for (const Sym *y = s->syms; y && n < MAX_CANDIDATES; y = y->next)
 			if (y->kind == SYM_TYPE)
 				candidates[n++] = y->name;
-	const char *near = nearest_name(d->type_name, candidates, n);
+	const char *near = word_meant(d->type_name), *help = word_explained(d->type_name);
+	if (!near && !help)
+		near = nearest_name(d->type_name, candidates, n);
 	if (near)
 		elab_error(E, d->type_loc, E_UNKNOWN_NAME, "'%s' is not a type; did you mean '%s'?", d->type_name, near);
 	else
 		elab_error(E, d->type_loc, E_UNKNOWN_NAME, "'%s' is not a type", d->type_name);
+	if (help)
+		diag_help(E->d, "%s", help);
 }
 
 const Decl *with_type(Elab *E, const Decl *d)
@@ -152,12 +157,17 @@ void report_unknown(Elab *E, Loc loc, const char *name, bool call)
 		for (const Sym *y = s->syms; y && n < MAX_CANDIDATES; y = y->next)
 			if ((y->kind == SYM_FN) == call && is_seen(E, s, y))
 				candidates[n++] = y->name;
-	const char *near = nearest_name(name, candidates, n);
-	const char *what = call ? "function" : "name";
+	const char *near = call ? word_meant(name) : NULL, *help = word_explained(name), *what = call ? "function" : "name";
+	if (!call && builtin_signature(name))
+		help = arena_printf(E->a, "it is a function: %s", builtin_signature(name));
+	if (!near && !help)
+		near = nearest_name(name, candidates, n);
 	if (near)
 		elab_error(E, loc, E_UNKNOWN_NAME, "unknown %s '%s'; did you mean '%s'?", what, name, near);
 	else
 		elab_error(E, loc, E_UNKNOWN_NAME, "unknown %s '%s'", what, name);
+	if (help && !near)
+		diag_help(E->d, "%s", help);
 	const Sym *unseen = find_in(E->globals, name);
 	if (unseen && !is_seen(E, E->globals, unseen))
 		diag_note(E->d, unseen->loc, "'%s' is declared here, in a file that this one does not import", name);

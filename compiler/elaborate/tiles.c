@@ -337,7 +337,7 @@ Ev element_atomic(Elab *E, Loc loc, const View *v, Ev x, const char *rmw, bool w
 	Value *args[3 + TIR_MAX_RANK];
 	if (!convertible(E, loc, v, x) || !check_writable(E, loc, v))
 		return ev_error();
-	if (v->dtype == DT_BOOL || dtype_is_float8(v->dtype)) {
+	if (v->dtype == DT_BOOL || dtype_computed(v->dtype) != v->dtype) {
 		elab_error(E, loc, E_TYPE, "atomic_%s of '%s', whose elements are %s", rmw, tile_name(v), dtype_name(v->dtype));
 		return ev_error();
 	}

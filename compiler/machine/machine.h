@@ -41,6 +41,7 @@ typedef struct Machine {
 	int warp;            /* threads */
 	int cluster;         /* CTAs */
 	int occupancy;       /* CTAs of an SM */
+	int sm_threads;
 	int named_barriers;  /* of a CTA */
 	int sm_registers, thread_registers, register_step;
 	int least_setmaxnreg, most_setmaxnreg;

@@ -26,7 +26,7 @@ static const Rates rates = {
 
 const Machine machine_sm90a = {
 	.name = "sm_90a", .family = "sm_90",
-	.threads = 1024, .warp = 32, .cluster = 16, .occupancy = 32, .named_barriers = 16,
+	.threads = 1024, .warp = 32, .cluster = 16, .occupancy = 32, .sm_threads = 2048, .named_barriers = 16,
 	.sm_registers = 65536, .thread_registers = 255, .register_step = 8,
 	.least_setmaxnreg = 24, .most_setmaxnreg = 240,
 	.wgmma_columns = 256, .wgmma_registers = 26, .wgmma_a_registers = 4,

@@ -32,6 +32,10 @@ static void check_threads(Checker *c)
 	int64_t threads = attr_int(c->kernel, AT_THREADS, 0);
 	if (threads % m->warp != 0 || threads < m->warp || threads > m->threads)
 		diag_error(diags(c), c->kernel->loc, E_THREADS, "threads (%lld) is not a multiple of %d up to %d", (long long)threads, m->warp, m->threads);
+	int64_t ctas = attr_int(c->kernel, AT_OCCUPANCY, 1);
+	if (c->ok && ctas * threads > m->sm_threads)
+		diag_error(diags(c), c->kernel->loc, E_THREADS, "occupancy (%lld) of blocks of %lld threads: a multiprocessor has %d", (long long)ctas,
+			(long long)threads, m->sm_threads);
 	c->warps = (int)(threads / m->warp);
 	c->owner = ARENA_ARRAY(c->t->arena, Op *, c->warps + 1);
 }
