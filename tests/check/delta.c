@@ -13,12 +13,13 @@ typedef struct Token {
 	double u[DELTA_DIM];
 } Token;
 
-/* A sequence and value head. */
+/* A sequence and value head, in memory for the longest one.  Without gradients one token and two states are kept. */
 typedef struct Head {
 	const Delta *p;
 	const DeltaResult *out;
-	int64_t n, hv, hq, tokens;
+	int64_t n, hv, hq, first, tokens;
 	double scale;
+	bool gradients;
 	Token *token;                       /* [tokens] */
 	double *states;                     /* [tokens + 1][K][V] */
 	double *d;                          /* [K][V]: the gradient of the state */
@@ -75,57 +76,69 @@ static void read_token(const Head *h, Token *t)
 }
 
 /* S of the token from S of the one before; u and o. */
-static void forward(const Head *h, Token *t, const double *before, double *s)
+static void forward(const Head *h, Token *t, const double *restrict before, double *restrict s)
 {
-	int64_t K = h->p->key_dim, V = h->p->value_dim, at = (t->row * h->p->value_heads + h->hv) * V;
+	const int64_t K = h->p->key_dim, V = h->p->value_dim, at = (t->row * h->p->value_heads + h->hv) * V;
+	double u[DELTA_DIM], o[DELTA_DIM] = { 0 };
 
-	for (int64_t j = 0; j < V; j++)
-		t->u[j] = h->p->v[at + j];
+	memcpy(u, h->p->v + at, (size_t)V * sizeof *u);
 	for (int64_t d = 0; d < K; d++)
 		for (int64_t j = 0; j < V; j++) {
 			s[d * V + j] = t->decay[d] * before[d * V + j];
-			t->u[j] -= t->k[d] * s[d * V + j];
+			u[j] -= t->k[d] * s[d * V + j];
 		}
 	for (int64_t j = 0; j < V; j++)
-		t->u[j] *= t->beta;
+		u[j] *= t->beta;
 	for (int64_t d = 0; d < K; d++)
 		for (int64_t j = 0; j < V; j++) {
-			s[d * V + j] += t->k[d] * t->u[j];
-			if (h->out->o)
-				h->out->o[at + j] += h->scale * t->q[d] * s[d * V + j];
+			s[d * V + j] += t->k[d] * u[j];
+			o[j] += h->scale * t->q[d] * s[d * V + j];
 		}
+	memcpy(t->u, u, (size_t)V * sizeof *u);
+	if (h->out->o)
+		memcpy(h->out->o + at, o, (size_t)V * sizeof *o);
 }
 
 /* From the gradient of S behind the token to that before it; those of q, k, g, beta, v. */
-static void backward(const Head *h, Token *t, const double *before, const double *s, double *D)
+static void backward(const Head *h, Token *t, const double *restrict before, const double *restrict s, double *restrict D)
 {
-	int64_t K = h->p->key_dim, V = h->p->value_dim, at = (t->row * h->p->value_heads + h->hv) * V;
-	double du[DELTA_DIM] = { 0 };
+	const int64_t K = h->p->key_dim, V = h->p->value_dim, at = (t->row * h->p->value_heads + h->hv) * V;
+	double dout[DELTA_DIM] = { 0 }, u[DELTA_DIM], du[DELTA_DIM] = { 0 }, wrong[DELTA_DIM]; /* v - S^T k before the correction */
 
-	for (int64_t d = 0; d < K; d++)
+	if (h->p->dout)
+		memcpy(dout, h->p->dout + at, (size_t)V * sizeof *dout);
+	memcpy(u, t->u, (size_t)V * sizeof *u);
+	memcpy(wrong, h->p->v + at, (size_t)V * sizeof *wrong);
+	for (int64_t d = 0; d < K; d++) {
+		double dq = 0, dk = 0;
 		for (int64_t j = 0; j < V; j++) {
-			double o = h->p->dout ? h->p->dout[at + j] : 0;
-			t->dq[d] += h->scale * s[d * V + j] * o;
-			D[d * V + j] += h->scale * t->q[d] * o;
-			t->dk[d] += D[d * V + j] * t->u[j];
+			dq += s[d * V + j] * dout[j];
+			D[d * V + j] += h->scale * t->q[d] * dout[j];
+			dk += D[d * V + j] * u[j];
 			du[j] += D[d * V + j] * t->k[d];
+			wrong[j] -= t->k[d] * t->decay[d] * before[d * V + j];
 		}
-	for (int64_t j = 0; j < V; j++) {
-		double wrong = h->p->v[at + j]; /* v - S^T k before the correction */
-		for (int64_t d = 0; d < K; d++)
-			wrong -= t->k[d] * t->decay[d] * before[d * V + j];
-		t->dbeta += du[j] * wrong;
-		if (h->out->v)
-			h->out->v[at + j] = t->beta * du[j];
+		t->dq[d] += h->scale * dq;
+		t->dk[d] += dk;
 	}
-	for (int64_t d = 0; d < K; d++)
+	for (int64_t j = 0; j < V; j++)
+		t->dbeta += du[j] * wrong[j];
+	for (int64_t j = 0; j < V; j++)
+		du[j] *= t->beta; /* dv */
+	if (h->out->v)
+		memcpy(h->out->v + at, du, (size_t)V * sizeof *du);
+	for (int64_t d = 0; d < K; d++) {
+		double dk = 0, dg = 0;
 		for (int64_t j = 0; j < V; j++) {
-			double decayed = t->decay[d] * before[d * V + j];
-			t->dk[d] -= decayed * t->beta * du[j];
-			D[d * V + j] -= t->k[d] * t->beta * du[j];
-			t->dg[d] += D[d * V + j] * decayed;
+			const double decayed = t->decay[d] * before[d * V + j];
+			dk += decayed * du[j];
+			D[d * V + j] -= t->k[d] * du[j];
+			dg += D[d * V + j] * decayed;
 			D[d * V + j] *= t->decay[d];
 		}
+		t->dk[d] -= dk;
+		t->dg[d] += dg;
+	}
 }
 
 static void add_norm_gradient(double *dx, const double *x, const double *d, double factor, bool norm, int64_t n)
@@ -173,52 +186,74 @@ static void write_token(const Head *h, Token *t)
 		add_gate_gradient(h, t, e, t->dg[e]);
 }
 
-static void run_head(Head *h)
-{
-	const Delta *p = h->p;
-	int64_t KV = p->key_dim * p->value_dim, at = (h->n * p->value_heads + h->hv) * KV;
+static int64_t state_elements(const Head *h) { return h->p->key_dim * h->p->value_dim; }
+static int64_t state_offset(const Head *h) { return (h->n * h->p->value_heads + h->hv) * state_elements(h); }
+static Token *token_of(const Head *h, int64_t i) { return &h->token[h->gradients ? i : 0]; }
+static double *state_before(const Head *h, int64_t i) { return h->states + (h->gradients ? i : i % 2) * state_elements(h); }
 
-	for (int64_t i = 0; i < KV; i++)
-		h->states[i] = p->initial ? p->initial[at + i] : 0;
+static void run_forward(const Head *h)
+{
+	for (int64_t i = 0; i < state_elements(h); i++)
+		h->states[i] = h->p->initial ? h->p->initial[state_offset(h) + i] : 0;
 	for (int64_t i = 0; i < h->tokens; i++) {
-		read_token(h, &h->token[i]);
-		forward(h, &h->token[i], h->states + i * KV, h->states + (i + 1) * KV);
+		*token_of(h, i) = (Token){ .row = h->first + i };
+		read_token(h, token_of(h, i));
+		forward(h, token_of(h, i), state_before(h, i), state_before(h, i + 1));
 	}
 	if (h->out->state)
-		memcpy(h->out->state + at, h->states + h->tokens * KV, (size_t)KV * sizeof(double));
-	for (int64_t i = 0; i < KV; i++)
-		h->d[i] = p->dstate ? p->dstate[at + i] : 0;
+		memcpy(h->out->state + state_offset(h), state_before(h, h->tokens), (size_t)state_elements(h) * sizeof(double));
+}
+
+static void run_backward(const Head *h)
+{
+	for (int64_t i = 0; i < state_elements(h); i++)
+		h->d[i] = h->p->dstate ? h->p->dstate[state_offset(h) + i] : 0;
 	for (int64_t i = h->tokens - 1; i >= 0; i--) {
-		backward(h, &h->token[i], h->states + i * KV, h->states + (i + 1) * KV, h->d);
-		write_token(h, &h->token[i]);
+		backward(h, token_of(h, i), state_before(h, i), state_before(h, i + 1), h->d);
+		write_token(h, token_of(h, i));
 	}
 	if (h->out->initial)
-		memcpy(h->out->initial + at, h->d, (size_t)KV * sizeof(double));
+		memcpy(h->out->initial + state_offset(h), h->d, (size_t)state_elements(h) * sizeof(double));
+}
+
+static int64_t first_of(const Delta *p, int64_t n) { return p->offsets ? p->offsets[n] : n * p->tokens; }
+
+static int64_t longest_of(const Delta *p)
+{
+	int64_t longest = 0;
+	for (int64_t n = 0; n < delta_sequences(p); n++)
+		if (first_of(p, n + 1) - first_of(p, n) > longest)
+			longest = first_of(p, n + 1) - first_of(p, n);
+	return longest;
 }
 
 static bool allocate_head(Head *h)
 {
-	size_t KV = (size_t)(h->p->key_dim * h->p->value_dim), n = (size_t)h->tokens;
-	h->token = calloc(n + 1, sizeof *h->token);
-	h->states = calloc((n + 1) * KV, sizeof *h->states);
+	size_t tokens = h->gradients ? (size_t)longest_of(h->p) : 1, KV = (size_t)state_elements(h);
+	h->token = calloc(tokens + 1, sizeof *h->token);
+	h->states = calloc((tokens + 1) * KV, sizeof *h->states);
 	h->d = calloc(KV, sizeof *h->d);
 	return h->token && h->states && h->d;
 }
 
-static bool one_head(const Delta *p, const DeltaResult *out, int64_t n, int64_t hv)
+static void release_head(Head *h)
 {
-	int64_t first = p->offsets ? p->offsets[n] : n * p->tokens, tokens = p->offsets ? p->offsets[n + 1] - first : p->tokens;
-	Head h = { .p = p, .out = out, .n = n, .hv = hv, .hq = hv / (p->value_heads / p->qk_heads), .tokens = tokens,
-		.scale = p->scale != 0 ? p->scale : 1 / sqrt((double)p->key_dim) };
-	bool ok = allocate_head(&h);
-	for (int64_t i = 0; ok && i < tokens; i++)
-		h.token[i].row = first + i;
-	if (ok)
-		run_head(&h);
-	free(h.token);
-	free(h.states);
-	free(h.d);
-	return ok;
+	free(h->token);
+	free(h->states);
+	free(h->d);
+}
+
+static void run_head(Head *h, int64_t n, int64_t hv)
+{
+	const Delta *p = h->p;
+	h->n = n;
+	h->hv = hv;
+	h->hq = hv / (p->value_heads / p->qk_heads);
+	h->first = first_of(p, n);
+	h->tokens = first_of(p, n + 1) - h->first;
+	run_forward(h);
+	if (h->gradients)
+		run_backward(h);
 }
 
 static void clear(double *x, int64_t n)
@@ -245,10 +280,13 @@ static void clear_results(const Delta *p, const DeltaResult *out)
 
 bool delta_run(const Delta *p, const DeltaResult *out)
 {
-	bool ok = true;
+	Head h = { .p = p, .out = out, .scale = p->scale != 0 ? p->scale : 1 / sqrt((double)p->key_dim),
+		.gradients = out->q || out->k || out->v || out->g || out->beta || out->a_log || out->dt_bias || out->initial };
+	bool ok = allocate_head(&h);
 	clear_results(p, out);
-	for (int64_t n = 0; n < delta_sequences(p); n++)
-		for (int64_t hv = 0; ok && hv < p->value_heads; hv++)
-			ok = one_head(p, out, n, hv);
+	for (int64_t n = 0; ok && n < delta_sequences(p); n++)
+		for (int64_t hv = 0; hv < p->value_heads; hv++)
+			run_head(&h, n, hv);
+	release_head(&h);
 	return ok;
 }

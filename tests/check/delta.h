@@ -49,7 +49,7 @@ typedef struct DeltaResult {
 } DeltaResult;
 
 int64_t delta_sequences(const Delta *p);
-/* Keeps all states of a sequence and head at a time: 8 key_dim value_dim bytes a token.  False when memory is short. */
+/* For gradients, keeps all states of a sequence and head at a time: 8 key_dim value_dim bytes a token.  False when memory is short. */
 bool delta_run(const Delta *p, const DeltaResult *out);
 
 #endif
