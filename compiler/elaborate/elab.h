@@ -173,6 +173,7 @@ typedef struct Place {
 	const Chosen *chosen; /* the arms; NULL: none */
 	int64_t team_warps;
 	bool in_role, in_async, in_grid;
+	bool in_stride; /* dims have 64 bits, as offsets have */
 } Place;
 
 struct Elab {

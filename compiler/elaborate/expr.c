@@ -54,7 +54,10 @@ static Ev eval_name(Elab *E, const Expr *e)
 		elab_error(E, e->loc, E_TYPE, "'%s' is a type, not a value", e->name);
 		return ev_error();
 	case SYM_ABSENT: report_absent(E, e->loc, y); return ev_error();
-	case SYM_DIM: return dim_value(E, e->loc, y->name, y->dim);
+	case SYM_DIM: {
+		Ev dim = dim_value(E, e->loc, y->name, y->dim);
+		return E->at.in_stride ? ev_cast(E, e->loc, dim, DT_I64) : dim;
+	}
 	default: return scalar_of_sym(E, e, y);
 	}
 }

@@ -93,7 +93,9 @@ static bool given_strides(Elab *E, const Decl *p, const View *v, Ev *strides)
 		if (k == v->rank)
 			break;
 		declare_stride_dim(E, e);
+		E->at.in_stride = true;
 		Ev x = eval_scalar(E, e, "a stride");
+		E->at.in_stride = false;
 		if (x.kind != EV_ERROR && !dtype_is_int(x.dtype)) {
 			elab_error(E, e->loc, E_TYPE, "a stride is an integer, not %s", dtype_name(x.dtype));
 			x = ev_error();

@@ -88,6 +88,9 @@ static tilert_status check_extent(const Binding *b, size_t i, int axis)
 	if (!s && extent != expected)
 		return rt_fail(TILERT_EINVAL, "kernel %s: %s%s is %" PRId64 ", not %" PRId64 "%s", b->k->name,
 		               describe(&w, what, sizeof what), t->shape, extent, expected, formula(b, &t->extents[axis], text, sizeof text));
+	if (!s && extent > INT32_MAX) /* kernels count with i32 */
+		return rt_fail(TILERT_EINVAL, "kernel %s: %s%s is %" PRId64 ", which is not in 0..%d", b->k->name, describe(&w, what, sizeof what),
+		               t->shape, extent, INT32_MAX);
 	return s;
 }
 

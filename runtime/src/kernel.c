@@ -45,7 +45,9 @@ tilert_status tilert_kernel_extents(const tilert_kernel *k, size_t i, const tile
 	Binding b;
 	int64_t v[TILERT_MAX_RANK] = { 0 };
 
-	if (!k || !extents || i >= k->meta->n_tensors)
+	if (!k || !extents)
+		return rt_fail(TILERT_EINVAL, "tilert_kernel_extents: kernel or extents is NULL");
+	if (i >= k->meta->n_tensors)
 		return rt_fail(TILERT_EINVAL, "tilert_kernel_extents: no such tensor parameter");
 	const tilert_device *d = k->module->device;
 	tilert_status s = rt_bind(k->meta, d ? d->info.sm_count : 1, args, nargs, BIND_SOME, &b);

@@ -295,6 +295,10 @@ static void test_huge_dims(void **state)
 	f->args[G].tensor.extents[0] = INT64_MAX;
 	f->args[G].tensor.extents[1] = INT64_MAX;
 	expect(f, "g has T");
+	f->args[Q].tensor.extents[1] = f->args[K].tensor.extents[1] = f->args[O].tensor.extents[1] = 1500000000;
+	f->args[G].tensor.extents[0] = 1000;
+	f->args[G].tensor.extents[1] = 3000000000;
+	expect(f, "dimension 1 of g[T][H * 2] is 3000000000, which is not in 0..2147483647");
 }
 
 static void test_grid_limits(void **state)
