@@ -29,6 +29,42 @@ static bool is_field(const Op *kernel, const Op *op)
 	return op->code == OP_TENSOR || op->code == OP_PARAM || (op->code == OP_DIM && !dim_is_bound(kernel, op));
 }
 
+/* Words that no field can be called in C or C++, and are names here. */
+static bool is_word_of_c(const char *name)
+{
+	static const char words[] = " NULL alignas alignof and and_eq asm auto bitand bitor bool catch char char16_t char32_t char8_t class co_await co_return co_yield compl "
+		"concept const_cast consteval constexpr constinit decltype default delete do double dynamic_cast enum explicit export extern float friend "
+		"goto inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register "
+		"reinterpret_cast requires restrict short signed sizeof static static_cast struct switch template this thread_local throw "
+		"try typedef typeid typename typeof typeof_unqual union unsigned using virtual void volatile wchar_t xor xor_eq "
+		"_Alignas _Alignof _Atomic _Bool _Complex _Generic _Imaginary _Noreturn _Static_assert _Thread_local ";
+	size_t n = strlen(name);
+	for (const char *p = strstr(words, name); p; p = strstr(p + 1, name))
+		if (p[-1] == ' ' && p[n] == ' ')
+			return true;
+	return false;
+}
+
+static bool has_parameter(const Op *kernel, const char *name)
+{
+	for (const Op *op = kernel->regions[0]->first; op; op = op->next)
+		if (is_field(kernel, op) && !strcmp(name_of(op), name))
+			return true;
+	return false;
+}
+
+/* A parameter's name, with a _ behind it where C has the word, or more where another one is called like that. */
+static const char *field_name(Arena *a, const Op *kernel, const Op *op)
+{
+	const char *name = name_of(op);
+	if (!is_word_of_c(name))
+		return name;
+	do
+		name = arena_printf(a, "%s_", name);
+	while (has_parameter(kernel, name));
+	return name;
+}
+
 static const char *c_type(DType t)
 {
 	switch (t) {
@@ -127,36 +163,40 @@ static void put_doc(Arena *a, const Op *kernel, Buffer *out)
 	buffer_put(out, " */\n");
 }
 
-static void put_struct(const Op *kernel, Buffer *out)
+static void put_struct(Arena *a, const Op *kernel, Buffer *out)
 {
+	bool any = false;
 	buffer_put(out, "typedef struct %s_args {\n", name_of(kernel));
 	for (const Op *op = kernel->regions[0]->first; op; op = op->next) {
 		if (!is_field(kernel, op))
 			continue;
+		any = true;
 		if (op->code == OP_TENSOR)
-			buffer_put(out, "\ttilert_tensor %s;%s\n", name_of(op), attr_int(op, AT_OPTIONAL, 0) ? " /* data 0: absent */" : "");
+			buffer_put(out, "\ttilert_tensor %s;%s\n", field_name(a, kernel, op), attr_int(op, AT_OPTIONAL, 0) ? " /* data 0: absent */" : "");
 		else
-			buffer_put(out, "\t%s %s;\n", c_type(op->result->type.dtype), name_of(op));
+			buffer_put(out, "\t%s %s;\n", c_type(op->result->type.dtype), field_name(a, kernel, op));
 	}
+	if (!any)
+		buffer_put(out, "\tchar none;\n");
 	buffer_put(out, "} %s_args;\n\n", name_of(kernel));
 }
 
 /* The statement that appends one argument. */
-static void put_argument(const Op *op, Buffer *out)
+static void put_argument(Arena *a, const Op *kernel, const Op *op, Buffer *out)
 {
-	const char *name = name_of(op);
+	const char *name = name_of(op), *field = field_name(a, kernel, op);
 	if (op->code == OP_TENSOR) {
 		if (attr_int(op, AT_OPTIONAL, 0))
-			buffer_put(out, "\tif (a->%s.data)\n\t", name);
-		buffer_put(out, "\targ[n].name = \"%s\", arg[n].kind = TILERT_ARG_TENSOR, arg[n++].tensor = a->%s;\n", name, name);
+			buffer_put(out, "\tif (a->%s.data)\n\t", field);
+		buffer_put(out, "\targ[n].name = \"%s\", arg[n].kind = TILERT_ARG_TENSOR, arg[n++].tensor = a->%s;\n", name, field);
 		return;
 	}
 	bool real = dtype_is_float(op->result->type.dtype);
 	buffer_put(out, "\targ[n].name = \"%s\", arg[n].kind = %s, arg[n++].%s = a->%s;\n", name,
-		op->code == OP_DIM ? "TILERT_ARG_DIM" : "TILERT_ARG_SCALAR", real ? "f" : "i", name);
+		op->code == OP_DIM ? "TILERT_ARG_DIM" : "TILERT_ARG_SCALAR", real ? "f" : "i", field);
 }
 
-static void put_functions(const Op *kernel, Buffer *out)
+static void put_functions(Arena *a, const Op *kernel, Buffer *out)
 {
 	const char *name = name_of(kernel);
 	int n = 0;
@@ -167,9 +207,9 @@ static void put_functions(const Op *kernel, Buffer *out)
 	buffer_put(out, "\tmemset(arg, 0, %d * sizeof *arg);\n", n ? n : 1);
 	for (const Op *op = kernel->regions[0]->first; op; op = op->next) {
 		if (is_field(kernel, op))
-			put_argument(op, out);
+			put_argument(a, kernel, op, out);
 	}
-	buffer_put(out, "\treturn n;\n}\n\n");
+	buffer_put(out, n ? "\treturn n;\n}\n\n" : "\t(void)a;\n\treturn n;\n}\n\n");
 	buffer_put(out, "static inline tilert_status %s_launch(tilert_kernel *k, const %s_args *a, tilert_stream s)\n{\n", name, name);
 	buffer_put(out, "\ttilert_arg arg[%d];\n\treturn tilert_launch(k, arg, %s_pack(a, arg), s);\n}\n\n", n ? n : 1, name);
 }
@@ -185,8 +225,8 @@ void header_write(const Tir *t, const char *source_name, Buffer *out)
 	buffer_put(out, "#include <string.h>\n\n#include <tilert/tilert.h>\n\n");
 	for (const Op *k = t->first; k; k = k->next) {
 		put_doc(t->arena, k, out);
-		put_struct(k, out);
-		put_functions(k, out);
+		put_struct(t->arena, k, out);
+		put_functions(t->arena, k, out);
 	}
 	buffer_put(out, "#endif\n");
 }
