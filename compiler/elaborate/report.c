@@ -50,7 +50,7 @@ const char *ev_text(Elab *E, Ev ev)
 	case EV_CONST:
 	case EV_VALUE: return arena_printf(E->a, "%s", dtype_name(ev.dtype));
 	case EV_TILE:
-		return arena_printf(E->a, "%s %s %s", dtype_name(ev.view->dtype), space_text(ev.view), view_shape_text(E, ev.view));
+		return arena_printf(E->a, "%s %s %s", dtype_name(ev.view->dtype), space_text(ev.view), *view_shape_text(E, ev.view) ? view_shape_text(E, ev.view) : "element");
 	case EV_MBARRIER: return arena_printf(E->a, "mbarrier '%s'", ev.bar->name);
 	case EV_BARRIER: return arena_printf(E->a, "named barrier '%s'", ev.bar->name);
 	case EV_TEXT: return "text";

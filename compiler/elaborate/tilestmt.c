@@ -74,7 +74,7 @@ static bool product_fits(Elab *E, Loc loc, const View *d, const View *a, const V
 	if (!fits) {
 		elab_error(E, loc, E_SHAPE, "%s @ %s does not give %s: [M][K] @ [K][N] gives [M][N]", view_shape_text(E, a),
 			view_shape_text(E, b), view_shape_text(E, d));
-		if (view_extent(a, 1) == view_extent(b, 1) && view_extent(b, 0) == view_extent(d, 1))
+		if (view_extent(a, 0) == view_extent(d, 0) && view_extent(a, 1) == view_extent(b, 1) && view_extent(b, 0) == view_extent(d, 1))
 			diag_help(E->d, "the right operand is stored [N][K]: write .T after it");
 		return false;
 	}
