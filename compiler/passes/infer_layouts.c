@@ -419,7 +419,12 @@ static void report_unfit(Infer *in, const Op *op, const char *why)
 		tir_error(in->t, op, E_LAYOUT, "these extents cannot be spread over the threads: %s", why);
 	else
 		tir_error(in->t, op, E_LAYOUT, "the elements of '%s' cannot be spread over the threads: %s", object_name(op), why);
-	if (attr_layout(op)->kind == FORM_BLOCKED)
+	int warps = warps_of(op);
+	if (attr_layout(op)->kind != FORM_BLOCKED)
+		return;
+	if (warps & (warps - 1))
+		diag_help(in->t->diags, "a team with element loops and with fragments that no product uses has 1, 2, 4, 8, 16 or 32 warps: put them into a role of so many");
+	else
 		diag_help(in->t->diags, "extents of element loops and of fragments that no product uses are powers of two: use the next one, and 'if (i < n)'");
 }
 
