@@ -70,8 +70,8 @@ KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count)
 
 bool kda_deals(const tilekern_kda_params *p, const KdaPlan *l)
 {
-	return (l->way == KDA_WHOLE || l->by_length) && !l->halves && kda_keys(p) == FULL && p->cu_seqlens && p->tokens / KDA_LONG_MEAN >= p->sequences &&
-		p->sequences * p->value_heads * kda_columns(p) / FULL > l->ctas;
+	const int64_t items = p->sequences * p->value_heads * ceil_div(p->value_dim, FULL);
+	return (l->way == KDA_WHOLE || l->by_length) && !l->halves && !p->saved && kda_keys(p) == FULL && p->cu_seqlens && p->tokens / KDA_LONG_MEAN >= p->sequences && items > l->ctas;
 }
 
 /* The part of an item before a share is scanned twice, then the share; a join takes about as long as half a chunk for each share of an item. */

@@ -239,38 +239,39 @@ static void run_workspace(const void *row)
 /* What calls do on 132 multiprocessors. */
 static void run_plans(const void *unused)
 {
-	static const struct { int64_t batch, tokens, sequences, heads, values; tilekern_split split; bool saved; KdaWay way; bool halves, by_length, in_place; } plans[] = {
-		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false, false, false },
-		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_EXACT, false, KDA_WHOLE, true, false, false },
-		{ 1, 8192, 0, 8, 128, TILEKERN_SPLIT_EXACT, false, KDA_EXACTLY, false, false, false },
-		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true, false, false },
-		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_OFF, true, KDA_WHOLE, false, false, false },
-		{ 1, 2048, 0, 66, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true, false, false },
-		{ 1, 2048, 0, 67, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, false, false, false },
-		{ 1, 2048, 0, 96, 64, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true, false, false },
-		{ 1, 1024, 0, 64, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true, false, false },
-		{ 1, 1024, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_WHOLE, true, false, false },
-		{ 1, 512, 0, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true, false, false }, /* shares have 4 chunks or more */
-		{ 1, 2048, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_WHOLE, true, false, false },
-		{ 1, 4096, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_UNITS, false, false, false },
-		{ 1, 2048, 0, 44, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_UNITS, false, false, false },
-		{ 1, 1024, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_ALONE, false, false, false },
-		{ 8, 1024, 0, 96, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false },
-		{ 8, 1024, 0, 96, 64, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true, false, false },
-		{ 1, 8192, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, false, false },
-		{ 1, 8192, 64, 8, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, false, false, false },
+	static const struct { int64_t batch, tokens, sequences, heads, values; tilekern_split split; bool saved; KdaWay way; bool halves, by_length, in_place, dealt; } plans[] = {
+		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false, false, false, false },
+		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_EXACT, false, KDA_WHOLE, true, false, false, false },
+		{ 1, 8192, 0, 8, 128, TILEKERN_SPLIT_EXACT, false, KDA_EXACTLY, false, false, false, false },
+		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true, false, false, false },
+		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_OFF, true, KDA_WHOLE, false, false, false, false },
+		{ 1, 2048, 0, 66, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true, false, false, false },
+		{ 1, 2048, 0, 67, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, false, false, false, false },
+		{ 1, 2048, 0, 96, 64, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true, false, false, false },
+		{ 1, 1024, 0, 64, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true, false, false, false },
+		{ 1, 1024, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_WHOLE, true, false, false, false },
+		{ 1, 512, 0, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true, false, false, false }, /* shares have 4 chunks or more */
+		{ 1, 2048, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_WHOLE, true, false, false, false },
+		{ 1, 4096, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_UNITS, false, false, false, false },
+		{ 1, 2048, 0, 44, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_UNITS, false, false, false, false },
+		{ 1, 1024, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_ALONE, false, false, false, false },
+		{ 8, 1024, 0, 96, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false, false },
+		{ 8, 1024, 0, 96, 64, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true, false, false, false },
+		{ 1, 8192, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, false, false, false },
+		{ 1, 8192, 64, 8, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, false, false, false, false },
 		/* Packed: lengths are known to the device alone. */
-		{ 1, 8192, 64, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false }, /* short ones */
-		{ 1, 11453, 32, 12, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false },
-		{ 1, 11453, 32, 12, 128, TILEKERN_SPLIT_AUTO, false, KDA_EITHER, false, false, true },
-		{ 1, 11453, 32, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_EITHER, false, false, true },
-		{ 1, 8192, 4, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, true }, /* shares would be items, but for their places */
-		{ 1, 11453, 32, 12, 128, TILEKERN_SPLIT_AUTO, true, KDA_WHOLE, false, false, false },
-		{ 1, 11453, 32, 64, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false },
-		{ 1, 8192, 954, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false },
-		{ 1, 65536, 67, 12, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false },
-		{ 1, 8192, 8, 128, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false }, /* even one of all tokens would not take longer */
-		{ 1, 8192, 1, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false, false, false },
+		{ 1, 8192, 64, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false, false }, /* short ones */
+		{ 1, 11453, 32, 12, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false, true },
+		{ 1, 11453, 32, 12, 128, TILEKERN_SPLIT_AUTO, false, KDA_EITHER, false, false, true, false },
+		{ 1, 11453, 32, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_EITHER, false, false, true, false },
+		{ 1, 8192, 4, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, true, false }, /* shares would be items, but for their places */
+		{ 1, 11453, 32, 12, 128, TILEKERN_SPLIT_AUTO, true, KDA_WHOLE, false, false, false, false },
+		{ 1, 11453, 32, 64, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false, true },
+		{ 1, 8192, 954, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false, false },
+		{ 1, 65536, 67, 12, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false, true },
+		{ 1, 20480, 40, 2, 192, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false, true },
+		{ 1, 8192, 8, 128, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false, true }, /* even one of all tokens would not take longer */
+		{ 1, 8192, 1, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false, false, false, false },
 	};
 	(void)unused;
 	for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
@@ -280,8 +281,9 @@ static void run_plans(const void *unused)
 		p.qk_heads = p.value_heads = plans[i].heads, p.cu_seqlens = p.sequences > 0 ? 256 : 0, p.saved = plans[i].saved ? 256 : 0;
 		p.initial_state = p.final_state = plans[i].in_place ? 256 : 0;
 		const KdaPlan l = kda_plan_joined(&p, 132);
-		if (l.way != plans[i].way || l.halves != plans[i].halves || l.by_length != plans[i].by_length)
-			fail_msg("plan %zu: way %d, halves %d, by length %d", i, (int)l.way, l.halves, l.by_length);
+		const bool dealt = kda_deals(&p, &l);
+		if (l.way != plans[i].way || l.halves != plans[i].halves || l.by_length != plans[i].by_length || dealt != plans[i].dealt)
+			fail_msg("plan %zu: way %d, halves %d, by length %d, dealt %d", i, (int)l.way, l.halves, l.by_length, dealt);
 	}
 }
 
