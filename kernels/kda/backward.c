@@ -90,7 +90,7 @@ static tilert_status extents(const char *who, const void *p)
 static bool idle(const void *p)
 {
 	tilekern_kda_params f;
-	return take("", p, &f) != TILERT_OK || sequences_count(SEQUENCES_OF(&f)) == 0 || f.value_heads == 0;
+	return take("", p, &f) != TILERT_OK || kda_family->idle(&f);
 }
 
 #define ROWS_OF(p, f) GRADIENTS_OF(p, f, (f)->key_dim, (f)->gate_dtype == TILERT_F32 ? 4 : 8)
