@@ -132,6 +132,11 @@ typedef void (*TileCpuKernel)(TileCpuThread *t, void *const *params);
 
 /* ---- the runtime's side ---- */
 
+/* Stacks of a launch's threads, kept for the next one. */
+typedef struct TileCpuStacks TileCpuStacks;
+TileCpuStacks *tilecpu_stacks_open(void);
+void tilecpu_stacks_close(TileCpuStacks *kept);
+
 typedef struct TileCpuLaunch {
 	TileCpuKernel entry;
 	const char *kernel_name, *source_name, *files; /* files: as tilecpu_image_files gives them, or NULL */
@@ -139,6 +144,7 @@ typedef struct TileCpuLaunch {
 	void *const *params;
 	uint64_t seed;     /* scheduling and asynchrony; the same seed gives the same run of each CTA */
 	unsigned workers;  /* host threads; 0: one per core */
+	TileCpuStacks *stacks; /* NULL: none are kept */
 	bool no_race_check, no_arithmetic_check;
 	double timeout;    /* seconds without progress after which the launch fails; 0: never */
 	void (*progress)(void *user, uint64_t ctas_done, uint64_t ctas); /* or NULL */

@@ -81,7 +81,7 @@ bool worker_open(Worker *k, const TileCpuLaunch *l, GlobalShadow *global)
 	for (uint32_t i = 0; i < k->nctas; i++)
 		if (!cta_open(k, i))
 			return false;
-	return stack_pool_open(&k->stacks, (size_t)k->nctas * k->nthreads);
+	return stack_pool_open(&k->stacks, l->stacks, (size_t)k->nctas * k->nthreads);
 }
 
 void worker_close(Worker *k)
@@ -95,7 +95,7 @@ void worker_close(Worker *k)
 	}
 	for (uint32_t i = 0; k->ctas && i < k->nctas; i++)
 		cta_close(k, &k->ctas[i]);
-	stack_pool_close(&k->stacks);
+	stack_pool_close(&k->stacks, k->launch->stacks);
 	clocks_close(k);
 	free(k->product_scratch);
 	free(k->tokens);

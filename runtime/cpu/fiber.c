@@ -2,12 +2,9 @@
 #define _GNU_SOURCE
 #include "runtime/cpu/fiber.h"
 
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define FIBER_ASAN 1
@@ -17,50 +14,9 @@
 #endif
 #endif
 
-enum {
-#ifdef FIBER_ASAN
-	STACK_BYTES = 256 << 10, /* instrumented frames are larger */
-#else
-	STACK_BYTES = 128 << 10,
-#endif
-	MOST_GUARDS = 24000,
-	COLOURS = 32, COLOUR_BYTES = 192 /* tops of stacks fall on different cache sets */
-};
-
-/* ---- stacks ---- */
-
-static atomic_size_t guards; /* of all pools */
-
-bool stack_pool_open(StackPool *p, size_t count)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	void *m;
-
-	p->stride = STACK_BYTES + page;
-	p->count = count;
-	m = mmap(NULL, p->stride * count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (m == MAP_FAILED)
-		return false;
-	p->base = m;
-	/* A guard splits a mapping, of which Linux gives a process 65530: the stacks beyond go without. */
-	for (p->guards = 0; p->guards < count && atomic_fetch_add(&guards, 1) < MOST_GUARDS; p->guards++) {
-		if (mprotect(p->base + p->guards * p->stride, page, PROT_NONE))
-			break;
-	}
-	if (p->guards < count)
-		atomic_fetch_sub(&guards, 1);
-	return true;
-}
-
 #ifdef FIBER_ASAN
 #include <pthread.h>
-#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
-
-static void forget(const void *low, size_t size)
-{
-	__asan_unpoison_memory_region(low, size);
-}
 
 static void before_switch(void **fake, const Fiber *to)
 {
@@ -82,12 +38,6 @@ static void learn_host(Fiber *host)
 	pthread_attr_destroy(&a);
 }
 #else
-static void forget(const void *low, size_t size)
-{
-	(void)low;
-	(void)size;
-}
-
 static void before_switch(void **fake, const Fiber *to)
 {
 	(void)fake;
@@ -105,24 +55,12 @@ static void learn_host(Fiber *host)
 }
 #endif
 
-void stack_pool_close(StackPool *p)
-{
-	if (!p->base)
-		return;
-	forget(p->base, p->stride * p->count);
-	munmap(p->base, p->stride * p->count);
-	atomic_fetch_sub(&guards, p->guards);
-	p->base = NULL;
-}
-
 static void take_stack(Fiber *f, const StackPool *p, size_t index, FiberEntry entry, void *arg)
 {
-	f->low = p->base + index * p->stride + (p->stride - STACK_BYTES);
-	f->size = STACK_BYTES - index % COLOURS * COLOUR_BYTES;
+	f->low = stack_take(p, index, &f->size);
 	f->entry = entry;
 	f->arg = arg;
 	f->fake = NULL;
-	forget(f->low, STACK_BYTES);
 }
 
 void fiber_main(Fiber *f); /* called by the first switch */

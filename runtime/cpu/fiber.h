@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "runtime/cpu/stacks.h"
+
 typedef void (*FiberEntry)(void *arg); /* must leave with fiber_leave */
 
 typedef struct Fiber {
@@ -15,15 +17,6 @@ typedef struct Fiber {
 	void *arg;
 	void *fake; /* ASan's */
 } Fiber;
-
-/* Stacks of equal size, each above a guard page. */
-typedef struct StackPool {
-	unsigned char *base;
-	size_t stride, count, guards;
-} StackPool;
-
-bool stack_pool_open(StackPool *p, size_t count);
-void stack_pool_close(StackPool *p);
 
 /* Makes f start entry(arg) on stack `index` when first switched to.  The stack is
  * anew: what ran on it before is forgotten. */

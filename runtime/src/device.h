@@ -46,6 +46,8 @@ struct tilert_device {
 	CUcontext context;
 	bool is_primary; /* the context was retained and must be released */
 	int max_smem_bytes;
+	/* cpu */
+	struct TileCpuStacks *stacks; /* has a lock of its own */
 	/* cpu; guarded by `lock` */
 	pthread_mutex_t lock;
 	uint64_t seed;

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/abi/cpu_abi.h"
 #include "runtime/src/device.h"
 #include "runtime/src/error.h"
 
@@ -37,14 +38,18 @@ tilert_status rt_cpu_open(tilert_device *d)
 	d->info.total_memory = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 0;
 #endif
 	snprintf(d->info.name, sizeof d->info.name, "CPU device, %d cores", d->info.sm_count);
-	if (pthread_mutex_init(&d->lock, NULL))
+	d->stacks = tilecpu_stacks_open();
+	if (!d->stacks || pthread_mutex_init(&d->lock, NULL)) {
+		tilecpu_stacks_close(d->stacks);
 		return rt_fail_memory("a device");
+	}
 	return TILERT_OK;
 }
 
 static void cpu_close(tilert_device *d)
 {
 	pthread_mutex_destroy(&d->lock);
+	tilecpu_stacks_close(d->stacks);
 }
 
 static tilert_status cpu_alloc(tilert_device *d, size_t bytes, tilert_ptr *out)

@@ -96,6 +96,7 @@ tilert_status rt_cpu_launch(const tilert_prepared *p, tilert_stream stream)
 		.cluster = k->cluster,
 		.smem_bytes = k->smem_bytes,
 		.params = p->params,
+		.stacks = d->stacks,
 		.error = report,
 		.error_size = sizeof report,
 	};

@@ -15,7 +15,7 @@ int run_kernel(Run r, void *const *params)
 {
 	TileCpuLaunch l = { .entry = r.kernel, .kernel_name = "k", .source_name = "k.tile", .params = params, .seed = r.seed,
 		.grid = { r.grid ? r.grid : 1, 1, 1 }, .threads = r.threads, .smem_bytes = r.smem, .cluster = r.cluster,
-		.workers = r.workers ? r.workers : 1, .no_race_check = r.unchecked, .timeout = r.timeout, .error = error, .error_size = sizeof error };
+		.workers = r.workers ? r.workers : 1, .stacks = r.stacks, .no_race_check = r.unchecked, .timeout = r.timeout, .error = error, .error_size = sizeof error };
 
 	return tilecpu_launch(&l);
 }

@@ -17,6 +17,7 @@ typedef struct Run {
 	uint32_t grid, threads, smem, cluster;
 	uint64_t seed;
 	unsigned workers;
+	TileCpuStacks *stacks;
 	bool unchecked; /* for races */
 	double timeout;
 } Run;

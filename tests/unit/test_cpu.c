@@ -292,6 +292,49 @@ static void test_determinism(void **state)
 	assert_memory_not_equal(log[0], log[0] + 512, 512 * 4);
 }
 
+/* ---- stacks that are kept ---- */
+
+/* Deep enough to leave what the next fiber must not mind. */
+static uint32_t depth(uint32_t n)
+{
+	volatile uint32_t frame[64];
+	for (uint32_t i = 0; i < 64; i++)
+		frame[i] = n;
+	return n ? depth(n - 1) + frame[n % 64] - n + 1 : 0;
+}
+
+static void stack_kernel(TileCpuThread *t, void *const *params)
+{
+	const void **at = params[0];
+	uint32_t local = depth(t->thread % 40), *errors = params[1];
+
+	at[t->block[0] * 512 + t->thread] = &local;
+	sync_all(t, *(uint32_t *)params[2], 1);
+	if (local != t->thread % 40)
+		__atomic_fetch_add(errors, 1, __ATOMIC_RELAXED);
+}
+
+/* Two launches have the same stacks, a larger one others; what failed leaves its own in order. */
+static void test_stacks(void **state)
+{
+	static const void *at[2][8 * 512];
+	uint32_t errors = 0, threads = 256, all = 8 * 512;
+	TileCpuStacks *kept = tilecpu_stacks_open();
+
+	(void)state;
+	assert_non_null(kept);
+	for (int i = 0; i < 2; i++)
+		expect_ok(RUN(((void *[]){ at[i], &errors, &threads }), .kernel = stack_kernel, .threads = threads, .smem = 1024, .stacks = kept));
+	assert_memory_equal(at[0], at[1], threads * sizeof at[0][0]);
+	expect_error(RUN(((void *[]){ at[0], &errors, &all }), .kernel = stack_kernel, .threads = threads, .smem = 1024, .stacks = kept), "barrier 0 for 4096 threads");
+	for (threads = 512; threads; threads /= 2)
+		for (unsigned workers = 1; workers < 40; workers += 19)
+			expect_ok(RUN(((void *[]){ at[0], &errors, &threads }), .kernel = stack_kernel, .grid = 8, .threads = threads, .smem = 1024,
+				.workers = workers, .stacks = kept));
+	assert_int_equal(errors, 0);
+	tilecpu_stacks_close(kept);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -305,6 +348,7 @@ int main(void)
 		cmocka_unit_test(test_timeout),
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_determinism),
+		cmocka_unit_test(test_stacks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
