@@ -107,10 +107,11 @@ static bool fits_i32(Ev e)
 	return dtype_bits(e.dtype) < 32 || e.dtype == DT_I32;
 }
 
-/* False: not of this form after all (an i64 or u32 bound, a step that is not positive). */
-static bool counted_loop(Elab *E, const Stmt *s, const Counted *c, bool *failed)
+/* False: not of this form after all (an i64 or u32 bound, a step that is not positive); *start is what the index begins with all the same,
+ * since what computes it may have effects.  Those of the bound and the step have none. */
+static bool counted_loop(Elab *E, const Stmt *s, const Counted *c, Ev *start, bool *failed)
 {
-	Ev lo = eval_i32(E, c->index->init, "the start of a loop");
+	Ev lo = *start = eval_i32(E, c->index->init, "the start of a loop");
 	Ev hi = eval_scalar(E, c->bound, "the bound of a loop"), step = eval_scalar(E, c->step, "the step of a loop");
 	*failed = lo.kind == EV_ERROR || hi.kind == EV_ERROR || step.kind == EV_ERROR;
 	if (*failed)
@@ -136,12 +137,13 @@ static bool counted_loop(Elab *E, const Stmt *s, const Counted *c, bool *failed)
 	return true;
 }
 
-static void for_as_while(Elab *E, const Stmt *s)
+/* start: the value of the first declaration, where that has been evaluated. */
+static void for_as_while(Elab *E, const Stmt *s, const Ev *start)
 {
 	Scope *scope = scope_push(E);
 	if (s->init && s->init->kind == ST_DECL) {
 		for (const Decl *d = s->init->decl; d; d = d->next)
-			declare_scalar(E, d, d->init ? eval(E, d->init) : ev_void(), true);
+			declare_scalar(E, d, start ? *start : d->init ? eval(E, d->init) : ev_void(), true);
 	} else if (s->init)
 		exec(E, s->init);
 	while_loop(E, s->loc, s->cond, s->body, s->step);
@@ -221,13 +223,14 @@ static void unroll(Elab *E, const Stmt *s)
 void exec_loop(Elab *E, const Stmt *s)
 {
 	Counted c;
+	Ev start;
 	bool failed = false;
 	if (s->unroll)
 		unroll(E, s);
 	else if (E->at.parallel)
 		no_runtime_loop(E, s->loc);
-	else if (!is_counted(E, s, &c) || !counted_loop(E, s, &c, &failed)) {
-		if (!failed)
-			for_as_while(E, s);
-	}
+	else if (!is_counted(E, s, &c))
+		for_as_while(E, s, NULL);
+	else if (!counted_loop(E, s, &c, &start, &failed) && !failed)
+		for_as_while(E, s, &start);
 }

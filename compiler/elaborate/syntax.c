@@ -7,18 +7,40 @@
 
 typedef bool (*AssignVisitor)(void *user, const char *name, const Stmt *s); /* true: that is enough */
 
-/* A call assigns the names that a function takes as out or inout scalars. */
-static bool each_argument(const Elab *E, const Stmt *s, AssignVisitor visit, void *user)
+static bool each_changed(const Elab *E, const Expr *e, const Stmt *s, AssignVisitor visit, void *user);
+
+static bool each_changed_of(const Elab *E, const Expr *list, const Stmt *s, AssignVisitor visit, void *user)
 {
-	const Expr *e = s->rhs;
-	if (!e || e->kind != EX_CALL)
+	for (; list; list = list->next)
+		if (each_changed(E, list, s, visit, user))
+			return true;
+	return false;
+}
+
+/* A call assigns the names that a function takes as out or inout scalars, wherever in an expression it stands. */
+static bool each_changed(const Elab *E, const Expr *e, const Stmt *s, AssignVisitor visit, void *user)
+{
+	if (!e)
 		return false;
-	const Sym *y = sym_find(E, e->name);
+	const Sym *y = e->kind == EX_CALL && e->args && !builtin_exists(e->name) ? sym_find(E, e->name) : NULL;
 	const Decl *p = y && y->kind == SYM_FN ? y->decl->params : NULL;
 	for (const Expr *x = e->args; x && p; x = x->next, p = p->next)
 		if (p->kind == DE_SCALAR && p->dir != DIR_NONE && x->kind == EX_NAME && visit(user, x->name, s))
 			return true;
-	return false;
+	for (const Sub *sub = e->subs; sub; sub = sub->next)
+		if (each_changed(E, sub->a, s, visit, user))
+			return true;
+	return each_changed_of(E, e->args, s, visit, user) || each_changed(E, e->a, s, visit, user) || each_changed(E, e->b, s, visit, user) ||
+		each_changed(E, e->c, s, visit, user);
+}
+
+static bool each_changed_by(const Elab *E, const Stmt *s, AssignVisitor visit, void *user)
+{
+	for (const Decl *d = s->decl; d; d = d->next)
+		if (each_changed(E, d->init, s, visit, user))
+			return true;
+	return each_changed(E, s->cond, s, visit, user) || each_changed(E, s->lhs, s, visit, user) || each_changed(E, s->rhs, s, visit, user) ||
+		each_changed(E, s->limit, s, visit, user);
 }
 
 static bool each_assigned(const Elab *E, const Stmt *list, AssignVisitor visit, void *user)
@@ -26,7 +48,7 @@ static bool each_assigned(const Elab *E, const Stmt *list, AssignVisitor visit, 
 	for (const Stmt *s = list; s; s = s->next) {
 		if (s->kind == ST_ASSIGN && s->lhs->kind == EX_NAME && visit(user, s->lhs->name, s))
 			return true;
-		if (s->kind == ST_CALL && each_argument(E, s, visit, user))
+		if (each_changed_by(E, s, visit, user))
 			return true;
 		if (each_assigned(E, s->body, visit, user) || each_assigned(E, s->other, visit, user))
 			return true;

@@ -390,13 +390,27 @@ static void test_votes(void **state)
 	check_votes(*state, 41, 2.5, 0);
 }
 
+static void test_changed_by_calls(void **state)
+{
+	static const double want[12] = { 8, 7 + 6 + 5 + 4, 4, 1, 5, 2, 0, 304, 2, 606, 7, 0 };
+	TileRun *r = *state;
+	TestTensor n = vector(r, TILERT_I32, 12);
+	n.value[0] = 8;
+	for (int i = 1; i < 12; i++)
+		n.value[i] = 0;
+	tensor_upload(&n);
+	run_launch(r, "changed_by_calls", (tilert_arg[]){ arg_tensor("n", &n), arg_int("end", 5) }, 2);
+	tensor_compare(&n, want, 0, 0);
+	tensor_free(&n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers), cmocka_unit_test(test_typed), cmocka_unit_test(test_minima), cmocka_unit_test(test_jumps), cmocka_unit_test(test_told),
 		cmocka_unit_test(test_pairs), cmocka_unit_test(test_counted),
 		cmocka_unit_test(test_votes), cmocka_unit_test(test_offsets),
-		cmocka_unit_test(test_both_devices),
+		cmocka_unit_test(test_both_devices), cmocka_unit_test(test_changed_by_calls),
 	};
 	return cmocka_run_group_tests_name("language", tests, open_language, close_language);
 }
