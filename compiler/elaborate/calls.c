@@ -167,11 +167,17 @@ static bool bind_reference(Elab *E, Loc loc, const Decl *p, Ev x)
 	if (!p)
 		return false;
 	const char *wanted = arena_printf(E->a, "a variable of type %s to assign", dtype_name(p->dtype));
-	if (x.kind != EV_VALUE || x.value->type.kind != TY_VAR || x.dtype != p->dtype)
-		return mismatch(E, loc, p, E_TYPE, wanted, x);
+	bool variable = x.kind == EV_VALUE && x.value->type.kind == TY_VAR;
+	if (!variable || x.dtype != p->dtype) {
+		mismatch(E, loc, p, E_TYPE, wanted, x);
+		if (!variable && E->at.parallel)
+			diag_help(E->d, "scalars of an element loop are values: return what the function makes of one");
+		return false;
+	}
 	Sym *y = sym_define(E, p->loc, p->name, SYM_VAR);
 	y->dtype = p->dtype;
 	y->var = x.value;
+	y->parallel = 0; /* in an element loop a variable is from outside */
 	return true;
 }
 
