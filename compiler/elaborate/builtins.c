@@ -120,12 +120,6 @@ static Fit fit_mbarrier(Elab *E, const Expr *e, Ev *x)
 	return FITS;
 }
 
-static bool is_absent(const Elab *E, const Expr *e)
-{
-	const Sym *y = e->kind == EX_NAME ? sym_find(E, e->name) : NULL;
-	return y && y->kind == SYM_ABSENT;
-}
-
 static Fit fit_arg(Elab *E, const Expr *e, char kind, Ev *x)
 {
 	Fit fit;
@@ -135,7 +129,7 @@ static Fit fit_arg(Elab *E, const Expr *e, char kind, Ev *x)
 	}
 	if (strchr("ein*", kind))
 		fit = fit_scalar(E, e, kind, x);
-	else if (kind == 'x' && is_absent(E, e)) {
+	else if (kind == 'x' && e->kind == EX_NAME && named_absent(E, e)) {
 		*x = ev_void();
 		fit = FITS;
 	} else {

@@ -181,10 +181,33 @@ static bool bind_reference(Elab *E, Loc loc, const Decl *p, Ev x)
 	return true;
 }
 
+/* ---- arguments that do not exist ---- */
+
+static void define_absent(Elab *E, Loc loc, const char *name, const Sym *y)
+{
+	sym_define(E, loc, name, SYM_ABSENT)->origin = y->origin ? y->origin : y;
+}
+
+/* What nothing but such an argument could have bound does not exist, either. */
+static void define_absent_parts(Elab *E, const Decl *p, const Sym *y)
+{
+	if (p->type_name && !sym_find(E, p->type_name))
+		define_absent(E, p->type_loc, p->type_name, y);
+	for (const Extent *x = p->extents; x; x = x->next)
+		if (x->e->kind == EX_NAME && !sym_find(E, x->e->name))
+			define_absent(E, x->loc, x->e->name, y);
+}
+
+/* ---- binding ---- */
+
 static bool bind_param(Elab *E, Loc loc, const Decl *p, Ev x, const Stmt *body)
 {
 	if (x.kind == EV_ERROR)
 		return false;
+	if (x.kind == EV_ABSENT) {
+		define_absent(E, p->loc, p->name, x.absent);
+		return true;
+	}
 	switch (p->kind) {
 	case DE_SCALAR: return is_reference(p) ? bind_reference(E, loc, p, x) : bind_scalar(E, loc, p, x, body);
 	case DE_MBARRIER: case DE_BARRIER: return bind_barrier(E, loc, p, x);
@@ -233,6 +256,10 @@ static bool bind_params(Elab *E, const Expr *e, const Decl *fn, const Ev *args)
 	const Expr *x = e->args;
 	for (const Decl *p = fn->params; p; p = p->next, x = x->next)
 		ok &= bind_param(E, x->loc, p, args[k++], fn->body);
+	k = 0;
+	for (const Decl *p = fn->params; p && ok; p = p->next, k++)
+		if (args[k].kind == EV_ABSENT)
+			define_absent_parts(E, p, args[k].absent);
 	return ok;
 }
 
@@ -243,6 +270,14 @@ static Ev eval_reference(Elab *E, const Expr *e)
 	return y && y->kind == SYM_VAR ? (Ev){ .kind = EV_VALUE, .dtype = y->dtype, .value = y->var } : eval(E, e);
 }
 
+static Ev eval_argument(Elab *E, const Expr *e, const Decl *p)
+{
+	const Sym *absent = named_absent(E, e);
+	if (absent)
+		return (Ev){ .kind = EV_ABSENT, .absent = absent };
+	return is_reference(p) ? eval_reference(E, e) : eval(E, e);
+}
+
 /* Tiles stay references, elements are loaded. */
 static Ev *eval_arguments(Elab *E, const Expr *e, const Decl *fn)
 {
@@ -250,7 +285,7 @@ static Ev *eval_arguments(Elab *E, const Expr *e, const Decl *fn)
 	const Decl *p = fn->params;
 	int k = 0;
 	for (const Expr *x = e->args; x; x = x->next, p = p->next)
-		args[k++] = is_reference(p) ? eval_reference(E, x) : eval(E, x);
+		args[k++] = eval_argument(E, x, p);
 	return args;
 }
 

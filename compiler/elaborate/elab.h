@@ -15,7 +15,8 @@ typedef struct MBar MBar;
 typedef enum EvKind {
 	EV_ERROR, /* reported already: silences what follows */
 	EV_VOID,  /* no value: a call without result, a scalar not yet assigned */
-	EV_CONST, EV_VALUE, EV_TILE, EV_MBARRIER, EV_BARRIER, EV_TEXT
+	EV_CONST, EV_VALUE, EV_TILE, EV_MBARRIER, EV_BARRIER, EV_TEXT,
+	EV_ABSENT /* an argument that does not exist */
 } EvKind;
 
 typedef struct Ev {
@@ -30,6 +31,7 @@ typedef struct Ev {
 	const View *view; /* EV_TILE */
 	const MBar *bar; /* EV_MBARRIER, EV_BARRIER */
 	const char *text;
+	const struct Sym *absent; /* EV_ABSENT: whose declaration's condition is false */
 } Ev;
 
 typedef struct ViewDim {
@@ -89,6 +91,7 @@ typedef struct Sym {
 	Value *var;       /* SYM_VAR */
 	int dim;          /* SYM_DIM: order of declaration */
 	const Decl *decl; /* SYM_FN, SYM_KERNEL */
+	const struct Sym *origin; /* SYM_ABSENT of a function: what was to be passed */
 } Sym;
 
 typedef struct Scope {
@@ -222,6 +225,7 @@ bool at_top(Elab *E, Loc loc, const char *what); /* else reports */
 
 __attribute__((format(printf, 4, 5))) void elab_error(Elab *E, Loc loc, DiagCode code, const char *fmt, ...);
 void report_absent(Elab *E, Loc loc, const Sym *y);
+const Sym *named_absent(const Elab *E, const Expr *e); /* what does not exist and is named, or a part of it; or NULL */
 const char *ev_text(Elab *E, Ev ev); /* "bf16 shared tile 64x128" */
 const char *view_shape_text(Elab *E, const View *v);
 

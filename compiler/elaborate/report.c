@@ -16,8 +16,11 @@ void elab_error(Elab *E, Loc loc, DiagCode code, const char *fmt, ...)
 
 void report_absent(Elab *E, Loc loc, const Sym *y)
 {
-	elab_error(E, loc, E_UNKNOWN_NAME, "'%s' does not exist: the condition of its declaration is false", y->name);
-	diag_note(E->d, y->loc, "declared here");
+	if (y->origin)
+		elab_error(E, loc, E_UNKNOWN_NAME, "'%s' does not exist: it comes with '%s', and the condition of that declaration is false", y->name, y->origin->name);
+	else
+		elab_error(E, loc, E_UNKNOWN_NAME, "'%s' does not exist: the condition of its declaration is false", y->name);
+	diag_note(E->d, (y->origin ? y->origin : y)->loc, "declared here");
 	diag_help(E->d, "use it under 'if (...)' with the same condition, which leaves the other arm unchecked");
 }
 

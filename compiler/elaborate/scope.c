@@ -47,6 +47,14 @@ Sym *sym_find(const Elab *E, const char *name)
 	return NULL;
 }
 
+const Sym *named_absent(const Elab *E, const Expr *e)
+{
+	while (e->kind == EX_SUBSCRIPT || (e->kind == EX_MEMBER && e->a))
+		e = e->a;
+	const Sym *y = e->kind == EX_NAME ? sym_find(E, e->name) : NULL;
+	return y && y->kind == SYM_ABSENT ? y : NULL;
+}
+
 void refuse_builtin(Elab *E, Loc loc, const char *name)
 {
 	static const char *const values[] = { "sm_count", "blockIdx", "gridDim", "inf", "nan" };
@@ -139,6 +147,10 @@ const Decl *with_type(Elab *E, const Decl *d)
 	if (!d->type_name)
 		return d;
 	const Sym *y = sym_find(E, d->type_name);
+	if (y && y->kind == SYM_ABSENT) {
+		report_absent(E, d->type_loc, y);
+		return NULL;
+	}
 	if (!y || y->kind != SYM_TYPE) {
 		report_no_type(E, d);
 		return NULL;
