@@ -11,6 +11,12 @@ static bool is_arg(const Region *loop, const Value *v, int *arg)
 	return false;
 }
 
+/* Of integers: floats round. */
+static bool converts_integer(const Op *cast) { return dtype_is_int(operand(cast, ARG_A)->type.dtype); }
+
+/* No number of a loop is cut off. */
+static bool keeps_index(const Op *cast) { return converts_integer(cast) && dtype_is_int(cast->result->type.dtype) && dtype_bits(cast->result->type.dtype) >= 32; }
+
 LoopIndex loop_index(const Region *loop, const Value *v)
 {
 	int arg;
@@ -21,7 +27,7 @@ LoopIndex loop_index(const Region *loop, const Value *v)
 		return (LoopIndex){ true, -1, c };
 	if (!v->def)
 		return (LoopIndex){ 0 };
-	if (v->def->code == OP_CAST)
+	if (v->def->code == OP_CAST && keeps_index(v->def))
 		return loop_index(loop, operand(v->def, ARG_A));
 	if (v->def->code == OP_ADD || v->def->code == OP_SUB) {
 		LoopIndex a = loop_index(loop, operand(v->def, ARG_A)), b = loop_index(loop, operand(v->def, ARG_B));
@@ -41,6 +47,8 @@ static bool inside(const Region *loop, const Op *op)
 	return false;
 }
 
+static bool differs_each_time(Opcode c) { return c == OP_ATOMIC || c == OP_PTX || c == OP_CLOCK; }
+
 bool depends_on_arg(const Region *loop, const Value *v, int arg)
 {
 	int a;
@@ -48,6 +56,8 @@ bool depends_on_arg(const Region *loop, const Value *v, int arg)
 		return a == arg;
 	if (!v->def || !inside(loop, v->def))
 		return false;
+	if (differs_each_time(v->def->code))
+		return true;
 	for (int i = 0; i < v->def->nargs; i++)
 		if (depends_on_arg(loop, v->def->args[i], arg))
 			return true;
@@ -62,7 +72,7 @@ bool unit_in_arg(const Region *loop, const Value *v, int arg)
 	if (!v->def)
 		return false;
 	if (v->def->code == OP_CAST)
-		return unit_in_arg(loop, operand(v->def, ARG_A), arg);
+		return converts_integer(v->def) && unit_in_arg(loop, operand(v->def, ARG_A), arg);
 	if (v->def->code == OP_ADD) {
 		Value *x = operand(v->def, ARG_A), *y = operand(v->def, ARG_B);
 		return (unit_in_arg(loop, x, arg) && !depends_on_arg(loop, y, arg)) ||
@@ -104,13 +114,13 @@ int64_t value_divisor(const Region *loop, const Value *v, int zero_arg)
 		return 1;
 	const Op *d = v->def;
 	switch (d->code) {
-	case OP_CAST: return divisor_of(loop, d, ARG_A, zero_arg);
+	case OP_CAST: return converts_integer(d) ? divisor_of(loop, d, ARG_A, zero_arg) : 1;
 	case OP_ADD: case OP_SUB: case OP_XOR: case OP_MOD: return smaller(divisor_of(loop, d, ARG_A, zero_arg), divisor_of(loop, d, ARG_B, zero_arg));
 	case OP_SELECT: return smaller(divisor_of(loop, d, ARG_A, zero_arg), divisor_of(loop, d, ARG_B, zero_arg));
 	case OP_MUL: return smaller(divisor_of(loop, d, ARG_A, zero_arg) * divisor_of(loop, d, ARG_B, zero_arg), MOST_DIVISOR);
 	case OP_SHL: {
 		int64_t a = divisor_of(loop, d, ARG_A, zero_arg);
-		return value_const_int(operand(d, ARG_B), &c) && c < 12 ? smaller(a << c, MOST_DIVISOR) : a;
+		return value_const_int(operand(d, ARG_B), &c) && c >= 0 && c < 12 ? smaller(a << c, MOST_DIVISOR) : a;
 	}
 	default: return 1;
 	}

@@ -7,7 +7,7 @@
 /* v = loop argument `arg` (0 or 1) of `loop` + offset, or no argument (-1) + offset. */
 typedef struct LoopIndex { bool known; int arg; int64_t offset; } LoopIndex;
 LoopIndex loop_index(const Region *loop, const Value *v);
-/* Whether v is computed from argument `arg` of the loop in any way. */
+/* Whether v is computed from argument `arg` of the loop in any way, or by what gives another value each time. */
 bool depends_on_arg(const Region *loop, const Value *v, int arg);
 /* v grows by one with argument arg, at least within aligned runs of value_divisor(loop, v, arg). */
 bool unit_in_arg(const Region *loop, const Value *v, int arg);
