@@ -150,8 +150,8 @@ static int64_t truncate_float(DType t, double f)
 Ev fold_cast(Ev a, DType t)
 {
 	bool from_float = dtype_is_float(a.dtype);
-	if (dtype_is_float(t)) {
-		double f = from_float ? a.f : a.dtype == DT_U64 ? (double)(uint64_t)a.i : (double)a.i;
+	if (dtype_is_float(t)) { /* an integer by way of f32, as at run time */
+		double f = from_float ? a.f : a.dtype == DT_U64 ? (float)(uint64_t)a.i : (float)a.i;
 		return ev_float(t, f);
 	}
 	if (t == DT_BOOL)

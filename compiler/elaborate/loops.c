@@ -107,6 +107,12 @@ static bool fits_i32(Ev e)
 	return dtype_bits(e.dtype) < 32 || e.dtype == DT_I32;
 }
 
+/* Whether an index of i32 that begins at lo is compared as a signed number: beside u32 and u64 a negative one is a large one. */
+static bool compared_signed(Ev lo, Ev hi)
+{
+	return dtype_bits(hi.dtype) < 32 || dtype_is_signed(hi.dtype) || (lo.kind == EV_CONST && lo.i >= 0);
+}
+
 /* False: not of this form after all (an i64 or u32 bound, a step that is not positive); *start is what the index begins with all the same,
  * since what computes it may have effects.  Those of the bound and the step have none. */
 static bool counted_loop(Elab *E, const Stmt *s, const Counted *c, Ev *start, bool *failed)
@@ -116,7 +122,7 @@ static bool counted_loop(Elab *E, const Stmt *s, const Counted *c, Ev *start, bo
 	*failed = lo.kind == EV_ERROR || hi.kind == EV_ERROR || step.kind == EV_ERROR;
 	if (*failed)
 		return false;
-	if (!dtype_is_int(hi.dtype) || !dtype_is_int(step.dtype) || !fits_i32(hi) || !fits_i32(step))
+	if (!dtype_is_int(hi.dtype) || !dtype_is_int(step.dtype) || !fits_i32(hi) || !fits_i32(step) || !compared_signed(lo, hi))
 		return false;
 	if (step.kind == EV_CONST && step.i <= 0)
 		return false;

@@ -177,7 +177,7 @@ Ev bi_abs(Elab *E, const Call *c)
 		x = ev_cast(E, c->loc[0], x, dtype_computed(x.dtype));
 	if (x.kind != EV_CONST)
 		return !is_float && !dtype_is_signed(x.dtype) ? x : op1(E, c->e->loc, OP_ABS, x);
-	return (is_float ? x.f < 0 : dtype_is_signed(x.dtype) && x.i < 0) ? ev_unary(E, c->e->loc, UN_NEG, x) : x;
+	return (is_float ? signbit(x.f) : dtype_is_signed(x.dtype) && x.i < 0) ? ev_unary(E, c->e->loc, UN_NEG, x) : x;
 }
 
 static bool is_less(DType t, Ev a, Ev b)
@@ -216,7 +216,7 @@ Ev bi_fma(Elab *E, const Call *c)
 		return ev_error();
 	}
 	if (x[0].kind == EV_CONST && x[1].kind == EV_CONST && x[2].kind == EV_CONST)
-		return ev_float(t, fma(x[0].f, x[1].f, x[2].f));
+		return ev_float(t, fmaf((float)x[0].f, (float)x[1].f, (float)x[2].f));
 	return body_only(E, c) ? op3(E, loc, OP_FMA, x[0], x[1], x[2]) : ev_error();
 }
 
@@ -227,7 +227,7 @@ Ev bi_ldexp(Elab *E, const Call *c)
 		return ev_error();
 	x = ev_cast(E, c->loc[0], x, DT_F32);
 	if (x.kind == EV_CONST && n.kind == EV_CONST)
-		return real(ldexp(x.f, (int)n.i));
+		return real(ldexp(x.f, n.i < -126 ? -126 : n.i > 127 ? 127 : (int)n.i));
 	return body_only(E, c) ? op2(E, c->e->loc, OP_LDEXP, x, n) : ev_error();
 }
 

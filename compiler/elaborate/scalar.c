@@ -100,6 +100,12 @@ static int add_whether_counts(Elab *E, Loc loc, Value **args, int n, Value *mask
 	return n;
 }
 
+/* Whether what is ranged stays so in type t, which may wrap around. */
+static bool range_holds(DType t, Ev e)
+{
+	return dtype_is_int(t) && (dtype_bits(t) >= 32 || (int_fits(t, e.lo) && int_fits(t, e.hi)));
+}
+
 Ev ev_cast(Elab *E, Loc loc, Ev e, DType t)
 {
 	if (!ev_is_scalar(e))
@@ -113,7 +119,7 @@ Ev ev_cast(Elab *E, Loc loc, Ev e, DType t)
 	Value *args[2] = { e.value };
 	int n = dtype_is_float(e.dtype) && dtype_is_int(t) ? add_whether_counts(E, loc, args, 1, E->at.mask) : 1;
 	Ev r = ev_of(emit(E, OP_CAST, loc, t, n, args));
-	if (e.ranged && dtype_is_int(t)) {
+	if (e.ranged && range_holds(t, e)) {
 		r.ranged = true;
 		r.lo = e.lo;
 		r.hi = e.hi;
@@ -265,7 +271,7 @@ static bool identity(int op, DType t, Ev a, Ev b, Ev *out)
 	}
 }
 
-static void keep_range(int op, Ev a, Ev b, Ev *r)
+static void keep_range(int op, DType t, Ev a, Ev b, Ev *r)
 {
 	if (op == BIN_ADD && b.ranged && a.kind == EV_CONST) {
 		Ev swap = a;
@@ -275,9 +281,9 @@ static void keep_range(int op, Ev a, Ev b, Ev *r)
 	if (!a.ranged || b.kind != EV_CONST || (op != BIN_ADD && op != BIN_SUB))
 		return;
 	int64_t c = op == BIN_ADD ? b.i : -b.i;
-	r->ranged = true;
 	r->lo = a.lo + c;
 	r->hi = a.hi + c;
+	r->ranged = range_holds(t, *r);
 }
 
 /* Division under a mask must not trap where the mask is off. */
@@ -305,7 +311,7 @@ static Ev emit_binary(Elab *E, Loc loc, int op, DType t, Ev a, Ev b)
 		attr_set_text(E->t, o, AT_PRED, info->pred);
 	Ev r = ev_of(o->result);
 	if (!info->pred && dtype_is_int(t))
-		keep_range(op, a, b, &r);
+		keep_range(op, t, a, b, &r);
 	return r;
 }
 

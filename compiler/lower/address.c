@@ -43,6 +43,8 @@ static V split_at(Lower *L, V v, int depth, int64_t *c)
 		*c *= k;
 		return build_mul_const(L, a, k);
 	case LLVMSExt:
+		if (LLVMGetIntTypeWidth(LLVMTypeOf(a)) < 32) /* that wraps in its own type */
+			return v;
 		a = split_at(L, a, depth - 1, c);
 		return *c == 0 ? v : LLVMBuildSExt(L->b, a, LLVMTypeOf(v), "");
 	default: return v;

@@ -295,6 +295,8 @@ static V lower_neg(Lower *L, DType d, V a)
 /* a * 2^b by adding to the exponent of one: exact, and one multiply. */
 static V lower_ldexp(Lower *L, V a, V n)
 {
+	n = intrinsic(L, "llvm.smax", &L->i32, 1, (V[]){ n, const_i32(L, -126) }, 2);
+	n = intrinsic(L, "llvm.smin", &L->i32, 1, (V[]){ n, const_i32(L, 127) }, 2);
 	V bits = LLVMBuildShl(L->b, build_add(L, n, const_i32(L, 127)), const_i32(L, 23), "");
 	return LLVMBuildFMul(L->b, a, LLVMBuildBitCast(L->b, bits, L->f32, ""), "");
 }

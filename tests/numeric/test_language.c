@@ -404,6 +404,53 @@ static void test_changed_by_calls(void **state)
 	tensor_free(&n);
 }
 
+static TestTensor filled(TileRun *r, int rank, const int64_t *shape, bool numbered)
+{
+	TestTensor t = tensor_new(r, TILERT_I32, rank, shape);
+	for (int64_t k = 0; k < shape[0] * (rank > 1 ? shape[1] : 1); k++)
+		t.value[k] = numbered ? (double)k : 0;
+	tensor_upload(&t);
+	return t;
+}
+
+static int row_sum(const TestTensor *y, int row)
+{
+	int sum = 0;
+	for (int i = 0; i < 256; i++)
+		sum += (int)y->value[256 * row + i];
+	return sum;
+}
+
+static void test_not_neighbours(void **state)
+{
+	TileRun *r = *state;
+	TestTensor x = filled(r, 1, (int64_t[]){ 257 }, true), y = filled(r, 2, (int64_t[]){ 6, 256 }, false), used = filled(r, 1, (int64_t[]){ 2 }, false);
+	run_launch(r, "not_neighbours", (tilert_arg[]){ arg_tensor("x", &x), arg_tensor("y", &y), arg_tensor("used", &used) }, 3);
+	tensor_download(&y);
+	assert_int_equal(row_sum(&y, 0), 5);
+	assert_int_equal(row_sum(&y, 1), 255 * 128); /* each of them once */
+	for (int i = 0; i < 256; i++) {
+		assert_int_equal(y.value[512 + i], i % 2 ? (i + 1) / 4 * 4 : i);
+		assert_int_equal(y.value[768 + i], i / 32 + i % 32);
+		assert_int_equal(y.value[1024 + i], (i + 3) % 256);
+	}
+	assert_int_equal(y.value[1280], 56);
+	tensor_free(&x);
+	tensor_free(&y);
+	tensor_free(&used);
+}
+
+static void test_by_their_type(void **state)
+{
+	static const double want[9] = { 0, 0, 5, 2, 1, 1, 1, 1, 1 };
+	TileRun *r = *state;
+	TestTensor y = filled(r, 1, (int64_t[]){ 9 }, false);
+	tilert_arg args[] = { arg_tensor("y", &y), arg_int("large", 18014399583223809), arg_int("between", 33685505), arg_int("exponent", 200), arg_real("zero", -0.0) };
+	run_launch(r, "by_their_type", args, 5);
+	tensor_compare(&y, want, 0, 0);
+	tensor_free(&y);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -411,6 +458,7 @@ int main(void)
 		cmocka_unit_test(test_pairs), cmocka_unit_test(test_counted),
 		cmocka_unit_test(test_votes), cmocka_unit_test(test_offsets),
 		cmocka_unit_test(test_both_devices), cmocka_unit_test(test_changed_by_calls),
+		cmocka_unit_test(test_not_neighbours), cmocka_unit_test(test_by_their_type),
 	};
 	return cmocka_run_group_tests_name("language", tests, open_language, close_language);
 }
