@@ -130,6 +130,21 @@ static int role_end(const Op *op)
 	return (int)(attr_int(op, AT_FIRST_WARP, 0) + attr_int(op, AT_WARPS, 1) * attr_int(op, AT_INSTANCES, 1));
 }
 
+/* The warps of all warpgroups that roles of the list share with roles[i], directly or by others: *lo to *hi - 1. */
+static void shared_warpgroups(const Op *const *roles, int n, int i, int *lo, int *hi)
+{
+	*lo = (int)attr_int(roles[i], AT_FIRST_WARP, 0) / 4 * 4;
+	*hi = (role_end(roles[i]) + 3) / 4 * 4;
+	for (int k = 0; k < n; k++) {
+		int first = (int)attr_int(roles[k], AT_FIRST_WARP, 0) / 4 * 4, end = (role_end(roles[k]) + 3) / 4 * 4;
+		if (first >= *hi || end <= *lo || (first >= *lo && end <= *hi))
+			continue;
+		*lo = first < *lo ? first : *lo;
+		*hi = end > *hi ? end : *hi;
+		k = -1;
+	}
+}
+
 /* Roles that follow one another: first by warpgroup, which sets its registers as one, then by role. */
 static const Op *lower_roles(Lower *L, const Op *first)
 {
@@ -148,7 +163,8 @@ static const Op *lower_roles(Lower *L, const Op *first)
 		if (done[i])
 			continue;
 		int regs = (int)attr_int(roles[i], AT_SETMAXNREG, 0);
-		int lo = (int)attr_int(roles[i], AT_FIRST_WARP, 0) / 4 * 4, hi = (role_end(roles[i]) + 3) / 4 * 4;
+		int lo, hi;
+		shared_warpgroups(roles, n, i, &lo, &hi);
 		LLVMBasicBlockRef in = new_block(L, "warpgroup"), next = new_block(L, "next");
 		V below = LLVMBuildICmp(L->b, LLVMIntULT, LLVMBuildSub(L->b, L->cta_warp, const_i32(L, lo), ""), const_i32(L, hi - lo), "");
 		LLVMBuildCondBr(L->b, below, in, next);

@@ -451,6 +451,27 @@ static void test_by_their_type(void **state)
 	tensor_free(&y);
 }
 
+static void test_crossing_roles(void **state)
+{
+	static const double want[12] = { 5, 5, 5, 1, 1, 1, 1, 4, 4, 2, 3, 0 };
+	TileRun *r = *state;
+	TestTensor y = filled(r, 1, (int64_t[]){ 12 }, false), x = tensor_new(r, TILERT_F32, 2, (int64_t[]){ 32, 32 });
+	TestTensor sums = tensor_new(r, TILERT_F32, 2, (int64_t[]){ 2, 32 });
+	double totals[64] = { 0 };
+	for (int k = 0; k < 1024; k++) {
+		x.value[k] = k % 7 + k / 32;
+		totals[k % 32] += x.value[k];
+		totals[32 + k / 32] += x.value[k];
+	}
+	tensor_upload(&x);
+	run_launch(r, "crossing_roles", (tilert_arg[]){ arg_tensor("y", &y), arg_tensor("x", &x), arg_tensor("sums", &sums) }, 3);
+	tensor_compare(&y, want, 0, 0);
+	tensor_compare(&sums, totals, 0, 0);
+	tensor_free(&y);
+	tensor_free(&x);
+	tensor_free(&sums);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -458,7 +479,7 @@ int main(void)
 		cmocka_unit_test(test_pairs), cmocka_unit_test(test_counted),
 		cmocka_unit_test(test_votes), cmocka_unit_test(test_offsets),
 		cmocka_unit_test(test_both_devices), cmocka_unit_test(test_changed_by_calls),
-		cmocka_unit_test(test_not_neighbours), cmocka_unit_test(test_by_their_type),
+		cmocka_unit_test(test_not_neighbours), cmocka_unit_test(test_by_their_type), cmocka_unit_test(test_crossing_roles),
 	};
 	return cmocka_run_group_tests_name("language", tests, open_language, close_language);
 }
