@@ -64,6 +64,34 @@ bool depends_on_arg(const Region *loop, const Value *v, int arg)
 	return false;
 }
 
+enum { SIGN_DEPTH = 8 };
+
+/* Counts and places, and what sums, products and the like make of those, which is taken not to overflow. */
+static bool never_negative(const Value *v, int depth)
+{
+	int64_t c;
+	if (!v->def) {
+		const Op *owner = v->region->owner;
+		return owner->code != OP_FOR || (depth > 0 && never_negative(operand(owner, ARG_LO), depth - 1));
+	}
+	if (value_const_int(v, &c))
+		return c >= 0;
+	if (depth == 0)
+		return false;
+	const Op *d = v->def;
+	switch (d->code) {
+	case OP_DIM: case OP_GRID_DIM: case OP_BLOCK_IDX: case OP_CLUSTER_RANK: case OP_THREAD: case OP_LANE: case OP_WARP: return true;
+	case OP_CAST: return converts_integer(d) && dtype_bits(v->type.dtype) >= dtype_bits(operand(d, ARG_A)->type.dtype) && never_negative(operand(d, ARG_A), depth - 1);
+	case OP_MOD: case OP_SHR: return never_negative(operand(d, ARG_A), depth - 1);
+	case OP_ADD: case OP_MUL: case OP_DIV: case OP_MIN: return never_negative(operand(d, ARG_A), depth - 1) && never_negative(operand(d, ARG_B), depth - 1);
+	case OP_AND: case OP_MAX: return never_negative(operand(d, ARG_A), depth - 1) || never_negative(operand(d, ARG_B), depth - 1);
+	default: return false;
+	}
+}
+
+/* Where quotients and remainders of neighbours are those of numbers from zero on. */
+static bool counts_up(const Value *v) { return !dtype_is_signed(v->type.dtype) || never_negative(v, SIGN_DEPTH); }
+
 bool unit_in_arg(const Region *loop, const Value *v, int arg)
 {
 	int a;
@@ -84,7 +112,7 @@ bool unit_in_arg(const Region *loop, const Value *v, int arg)
 		       (unit_in_arg(loop, operand(v->def, ARG_B), arg) && !depends_on_arg(loop, operand(v->def, ARG_A), arg));
 	int64_t c;
 	if (v->def->code == OP_MOD && value_const_int(operand(v->def, ARG_B), &c))
-		return unit_in_arg(loop, operand(v->def, ARG_A), arg);
+		return counts_up(operand(v->def, ARG_A)) && unit_in_arg(loop, operand(v->def, ARG_A), arg);
 	return v->def->code == OP_SUB && unit_in_arg(loop, operand(v->def, ARG_A), arg) && !depends_on_arg(loop, operand(v->def, ARG_B), arg);
 }
 
@@ -134,7 +162,7 @@ int64_t constant_run(const Region *loop, const Value *v, int arg)
 	if (!v->def || v->def->parent != loop)
 		return 1;
 	const Op *d = v->def;
-	if (d->code == OP_DIV && value_const_int(operand(d, ARG_B), &c) && c > 0 && unit_in_arg(loop, operand(d, ARG_A), arg)) {
+	if (d->code == OP_DIV && value_const_int(operand(d, ARG_B), &c) && c > 0 && counts_up(operand(d, ARG_A)) && unit_in_arg(loop, operand(d, ARG_A), arg)) {
 		int64_t a = value_divisor(loop, operand(d, ARG_A), arg), p = low_power(c);
 		return a < p ? a : p;
 	}

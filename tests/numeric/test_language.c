@@ -421,6 +421,22 @@ static int row_sum(const TestTensor *y, int row)
 	return sum;
 }
 
+static void test_below_zero(void **state)
+{
+	TileRun *r = *state;
+	TestTensor x = filled(r, 2, (int64_t[]){ 16, 64 }, true), y = filled(r, 2, (int64_t[]){ 4, 64 }, false);
+	run_launch(r, "below_zero", (tilert_arg[]){ arg_tensor("x", &x), arg_tensor("y", &y), arg_int("back", 30) }, 3);
+	tensor_download(&y);
+	for (int i = 0; i < 64; i++) {
+		assert_int_equal(y.value[i], (i - 32) % 8 + 8);
+		assert_int_equal(y.value[64 + i], 64 * ((i - 32) / 8 + 8) + i);
+		assert_int_equal(y.value[128 + i], 64 * ((i - 30) / 8 + 8) + i);
+		assert_int_equal(y.value[192 + i], (i - 30) / 8 == 0 ? 64 * (i / 8) + i % 8 : 0);
+	}
+	tensor_free(&x);
+	tensor_free(&y);
+}
+
 static void test_not_neighbours(void **state)
 {
 	TileRun *r = *state;
@@ -479,7 +495,7 @@ int main(void)
 		cmocka_unit_test(test_pairs), cmocka_unit_test(test_counted),
 		cmocka_unit_test(test_votes), cmocka_unit_test(test_offsets),
 		cmocka_unit_test(test_both_devices), cmocka_unit_test(test_changed_by_calls),
-		cmocka_unit_test(test_not_neighbours), cmocka_unit_test(test_by_their_type), cmocka_unit_test(test_crossing_roles),
+		cmocka_unit_test(test_below_zero), cmocka_unit_test(test_not_neighbours), cmocka_unit_test(test_by_their_type), cmocka_unit_test(test_crossing_roles),
 	};
 	return cmocka_run_group_tests_name("language", tests, open_language, close_language);
 }
