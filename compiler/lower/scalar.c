@@ -107,10 +107,20 @@ static V from_f32(Lower *L, V v, DType to)
 	return to_integer(L, v, to);
 }
 
+/* What becomes an infinity of f16 begins below this.  LLVM 22 takes f32(f16(n)) for f32(n) where n has few digits, however large it is: a bound is
+ * what it does not look through. */
+static V bounded_f16(Lower *L, V f)
+{
+	V x = intrinsic(L, "llvm.minnum", &L->f32, 1, (V[]){ f, const_f32(L, 65536) }, 2);
+	return intrinsic(L, "llvm.maxnum", &L->f32, 1, (V[]){ x, const_f32(L, -65536) }, 2);
+}
+
 V convert(Lower *L, V v, DType from, DType to)
 {
 	if (from == to)
 		return v;
+	if (to == DT_F16 && dtype_is_int(from) && dtype_bits(from) > 16)
+		return from_f32(L, bounded_f16(L, to_f32(L, v, from)), to);
 	if (dtype_is_float(from) || dtype_is_float(to))
 		return from_f32(L, to_f32(L, v, from), to);
 	T t = type_of(L, to);
