@@ -96,7 +96,7 @@ static const char *binary_name(int op)
 static void open_expr(Printer *p, const Expr *e)
 {
 	switch (e->kind) {
-	case EX_INT: open_node(p, "int %lld", (long long)e->i); break;
+	case EX_INT: open_node(p, "int %llu", (unsigned long long)e->i); break;
 	case EX_REAL: open_node(p, "real %.17g", e->f); break;
 	case EX_BOOL: open_node(p, "bool %s", e->i ? "true" : "false"); break;
 	case EX_STRING: open_node(p, "string"); print_string(p, e->name); break;

@@ -80,7 +80,7 @@ static Fit fit_scalar(Elab *E, const Expr *e, char kind, Ev *x)
 	}
 	*x = eval(E, e);
 	if (kind == 'i' && ev_is_scalar(*x)) {
-		if (!dtype_is_int(x->dtype) || (x->kind == EV_CONST && !int_fits(DT_I32, x->i)))
+		if (!dtype_is_int(x->dtype) || (x->kind == EV_CONST && !const_fits(DT_I32, *x)))
 			return UNFIT;
 		*x = ev_cast(E, e->loc, *x, DT_I32);
 	}
@@ -142,7 +142,7 @@ static Fit fit_arg(Elab *E, const Expr *e, char kind, Ev *x)
 
 static const char *given_text(Elab *E, Ev x)
 {
-	return x.kind == EV_CONST && dtype_is_int(x.dtype) ? arena_printf(E->a, "%lld", (long long)x.i) : ev_text(E, x);
+	return x.kind == EV_CONST && dtype_is_int(x.dtype) ? const_text(E, x) : ev_text(E, x);
 }
 
 static bool wrong_count(Elab *E, const Call *c, int given)
@@ -185,6 +185,21 @@ static bool eval_args(Elab *E, Call *c)
 	return ok;
 }
 
+/* As i32, which extents are: what lies beyond counts as its nearest number. */
+static Ev eval_limit(Elab *E, const Expr *e)
+{
+	Ev x = eval_scalar(E, e, "the limit");
+	if (x.kind == EV_ERROR || !dtype_is_int(x.dtype) || (x.kind == EV_VALUE && (dtype_bits(x.dtype) < 32 || x.dtype == DT_I32)))
+		return ev_as_i32(E, e->loc, x, "the limit");
+	bool large = x.dtype == DT_U64 && x.i < 0;
+	if (x.kind == EV_CONST)
+		return ev_int(DT_I32, large || x.i > INT32_MAX ? INT32_MAX : x.i < INT32_MIN ? INT32_MIN : x.i);
+	if (dtype_is_signed(x.dtype))
+		x = ev_of(emit(E, OP_MAX, e->loc, x.dtype, 2, (Value *[]){ x.value, ev_value(E, e->loc, ev_int(x.dtype, INT32_MIN)) }));
+	x = ev_of(emit(E, OP_MIN, e->loc, x.dtype, 2, (Value *[]){ x.value, ev_value(E, e->loc, ev_int(x.dtype, INT32_MAX)) }));
+	return ev_cast(E, e->loc, x, DT_I32);
+}
+
 static bool eval_suffixes(Elab *E, Call *c)
 {
 	const Expr *limit = c->s ? c->s->limit : NULL, *within = c->s ? c->s->within : NULL;
@@ -198,7 +213,7 @@ static bool eval_suffixes(Elab *E, Call *c)
 		return false;
 	}
 	if (limit)
-		c->limit = eval_i32(E, limit, "the limit");
+		c->limit = eval_limit(E, limit);
 	if (within && !eval_const_int(E, within, "the extent of within(...)", &c->within))
 		return false;
 	return c->limit.kind != EV_ERROR;

@@ -41,6 +41,15 @@ bool const_fits(DType t, Ev x)
 	return int_fits(t, x.i) && (x.dtype != DT_U64 || x.i >= 0);
 }
 
+double const_number(Ev x) { return dtype_is_float(x.dtype) ? x.f : x.dtype == DT_U64 ? (double)(uint64_t)x.i : (double)x.i; }
+
+const char *const_text(Elab *E, Ev x)
+{
+	if (dtype_is_float(x.dtype))
+		return arena_printf(E->a, "%g", x.f);
+	return arena_printf(E->a, x.dtype == DT_U64 ? "%llu" : "%lld", (long long)x.i);
+}
+
 static uint64_t as_unsigned(DType t, int64_t v)
 {
 	unsigned bits = dtype_bits(t);

@@ -267,6 +267,8 @@ Ev ev_int(DType t, int64_t v);
 Ev ev_float(DType t, double v);
 Ev ev_bool(bool v);
 bool int_fits(DType t, int64_t v);
+double const_number(Ev x);
+const char *const_text(Elab *E, Ev x);
 /* Whether an integer type has the constant's value; what floats have, ev_cast says. */
 bool const_fits(DType t, Ev x);
 /* Both operands of type t.  False: division by zero. */
@@ -295,6 +297,7 @@ Ev eval_scalar(Elab *E, const Expr *e, const char *what);
 Ev eval_const(Elab *E, const Expr *e, const char *what); /* EV_CONST or EV_ERROR */
 bool eval_const_int(Elab *E, const Expr *e, const char *what, int64_t *out);
 Ev eval_i32(Elab *E, const Expr *e, const char *what);
+Ev ev_as_i32(Elab *E, Loc loc, Ev x, const char *what); /* of what has been evaluated */
 Ev eval_and(Elab *E, Loc loc, Ev a, const Expr *b); /* a && b */
 
 /* ---- syntax.c: questions about syntax ---- */

@@ -55,10 +55,10 @@ static bool parse_value(const char *s, DType t, Ev *out)
 		*out = ev_float(t, strtod(s, &end));
 		return *s && !*end && (word || isfinite(out->f));
 	}
-	long long v = strtoll(s, &end, 0);
-	bool whole = *s && !*end && !errno && (t == DT_BOOL ? v == 0 || v == 1 : int_fits(t, v));
+	bool large = t == DT_U64 && s[0] != '-';
+	int64_t v = large ? (int64_t)strtoull(s, &end, 0) : strtoll(s, &end, 0);
 	*out = ev_int(t, v);
-	return whole;
+	return *s && !*end && !errno && (t == DT_BOOL ? v == 0 || v == 1 : large || int_fits(t, v));
 }
 
 /* The last -D for the param, or NULL. */

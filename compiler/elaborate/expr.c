@@ -277,7 +277,7 @@ static Ev eval_call(Elab *E, const Expr *e)
 Ev eval_place(Elab *E, const Expr *e)
 {
 	switch (e->kind) {
-	case EX_INT: return literal(int_fits(DT_I32, e->i) ? DT_I32 : DT_I64, e->i, 0);
+	case EX_INT: return literal(e->i < 0 ? DT_U64 : int_fits(DT_I32, e->i) ? DT_I32 : DT_I64, e->i, 0);
 	case EX_REAL: return literal(DT_F32, 0, e->f);
 	case EX_BOOL: return ev_bool(e->i != 0);
 	case EX_STRING: return (Ev){ .kind = EV_TEXT, .text = e->name };
@@ -342,19 +342,20 @@ bool eval_const_int(Elab *E, const Expr *e, const char *what, int64_t *out)
 	return true;
 }
 
-Ev eval_i32(Elab *E, const Expr *e, const char *what)
+Ev ev_as_i32(Elab *E, Loc loc, Ev r, const char *what)
 {
-	Ev r = eval_scalar(E, e, what);
 	if (r.kind == EV_ERROR)
 		return r;
 	if (!dtype_is_int(r.dtype)) {
-		elab_error(E, e->loc, E_TYPE, "%s is an integer, not %s", what, dtype_name(r.dtype));
+		elab_error(E, loc, E_TYPE, "%s is an integer, not %s", what, dtype_name(r.dtype));
 		return ev_error();
 	}
-	if (r.kind == EV_CONST && !int_fits(DT_I32, r.i)) {
-		elab_error(E, e->loc, E_TYPE, r.dtype == DT_U64 ? "%s is %llu, which does not fit i32" : "%s is %lld, which does not fit i32", what,
+	if (r.kind == EV_CONST && !const_fits(DT_I32, r)) {
+		elab_error(E, loc, E_TYPE, r.dtype == DT_U64 ? "%s is %llu, which does not fit i32" : "%s is %lld, which does not fit i32", what,
 			(long long)r.i);
 		return ev_error();
 	}
-	return ev_cast(E, e->loc, r, DT_I32);
+	return ev_cast(E, loc, r, DT_I32);
 }
+
+Ev eval_i32(Elab *E, const Expr *e, const char *what) { return ev_as_i32(E, e->loc, eval_scalar(E, e, what), what); }

@@ -103,7 +103,7 @@ static bool is_counted(const Elab *E, const Stmt *s, Counted *c)
 static bool fits_i32(Ev e)
 {
 	if (e.kind == EV_CONST)
-		return int_fits(DT_I32, e.i);
+		return const_fits(DT_I32, e);
 	return dtype_bits(e.dtype) < 32 || e.dtype == DT_I32;
 }
 

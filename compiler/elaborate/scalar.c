@@ -69,7 +69,7 @@ static Ev compare_zero(Elab *E, Loc loc, Ev e)
 static Ev cast_const(Elab *E, Loc loc, Ev e, DType t)
 {
 	Ev r = fold_cast(e, t);
-	double from = dtype_is_float(e.dtype) ? e.f : (double)e.i;
+	double from = const_number(e);
 	if (!dtype_is_float(t) || !isfinite(from) || dtype_holds(t, from))
 		return r;
 	elab_error(E, loc, E_TYPE, "%g does not fit %s, whose largest value is %g", from, dtype_name(t), dtype_largest(t));
@@ -83,8 +83,7 @@ Ev declared_value(Elab *E, const Decl *d, Ev x)
 {
 	if (x.kind != EV_CONST || const_fits(d->dtype, x))
 		return ev_cast(E, d->loc, x, d->dtype);
-	const char *value = dtype_is_float(x.dtype) ? arena_printf(E->a, "%g", x.f) : arena_printf(E->a, "%lld", (long long)x.i);
-	elab_error(E, d->loc, E_TYPE, "%s is not a value of type %s, which '%s' has", value, dtype_name(d->dtype), d->name);
+	elab_error(E, d->loc, E_TYPE, "%s is not a value of type %s, which '%s' has", const_text(E, x), dtype_name(d->dtype), d->name);
 	diag_help(E->d, "a conversion is written: %s(...)", dtype_name(d->dtype));
 	return ev_error();
 }
@@ -158,7 +157,7 @@ static DType literal_type(Ev literal, DType t)
 {
 	if (dtype_is_float(t))
 		return dtype_computed(t);
-	if (dtype_is_int(literal.dtype) && dtype_is_int(t) && int_fits(t, literal.i))
+	if (dtype_is_int(literal.dtype) && dtype_is_int(t) && const_fits(t, literal))
 		return t;
 	return mixed_type(literal.dtype, t);
 }
@@ -195,8 +194,8 @@ DType ev_unify(Elab *E, Loc loc, const char *what, Ev *a, Ev *b)
 	/* Literals keep their double until a type is forced on them. */
 	bool keep = literal && dtype_is_float(t);
 	if (keep) {
-		*a = dtype_is_float(a->dtype) ? *a : (Ev){ .kind = EV_CONST, .dtype = t, .f = (double)a->i };
-		*b = dtype_is_float(b->dtype) ? *b : (Ev){ .kind = EV_CONST, .dtype = t, .f = (double)b->i };
+		*a = dtype_is_float(a->dtype) ? *a : (Ev){ .kind = EV_CONST, .dtype = t, .f = const_number(*a) };
+		*b = dtype_is_float(b->dtype) ? *b : (Ev){ .kind = EV_CONST, .dtype = t, .f = const_number(*b) };
 	} else {
 		*a = ev_cast(E, loc, *a, t);
 		*b = ev_cast(E, loc, *b, t);
@@ -334,6 +333,10 @@ static DType unify_shift(Elab *E, Loc loc, const char *what, Ev *a, Ev *b)
 static bool literals_fit(int op, DType t, int64_t a, int64_t b)
 {
 	int64_t r = 0;
+	uint64_t ua = (uint64_t)a, ub = (uint64_t)b, u = 0;
+	if (t == DT_U64)
+		return op == BIN_ADD ? !__builtin_add_overflow(ua, ub, &u) : op == BIN_SUB ? ua >= ub : op == BIN_MUL ? !__builtin_mul_overflow(ua, ub, &u)
+			: op == BIN_SHL ? ub < 64 && ua << ub >> ub == ua : op != BIN_SHR || ub < 64;
 	switch (op) {
 	case BIN_ADD: return !__builtin_add_overflow(a, b, &r) && int_fits(t, r);
 	case BIN_SUB: return !__builtin_sub_overflow(a, b, &r) && int_fits(t, r);
@@ -358,8 +361,8 @@ static Ev binary_of(Elab *E, Loc loc, int op, DType t, Ev a, Ev b)
 	if (a.kind == EV_CONST && b.kind == EV_CONST) {
 		bool literal = a.literal && b.literal;
 		if (literal && dtype_is_int(t) && !literals_fit(op, t, a.i, b.i)) {
-			elab_error(E, loc, E_TYPE, "%s of %lld and %lld does not fit %s: one of them wants a type, as in i64(%lld)", info->text, (long long)a.i, (long long)b.i,
-				dtype_name(t), (long long)a.i);
+			elab_error(E, loc, E_TYPE, "%s of %s and %s does not fit %s: one of them wants a type, as in %s(%s)", info->text, const_text(E, a), const_text(E, b),
+				dtype_name(t), t == DT_U64 ? "u64" : "i64", const_text(E, a));
 			return ev_error();
 		}
 		if (!fold_binary(op, t, a, b, &r)) {
@@ -427,6 +430,12 @@ Ev ev_unary(Elab *E, Loc loc, int op, Ev a)
 		return a;
 	if (dtype_computed(a.dtype) != a.dtype)
 		a = ev_cast(E, loc, a, dtype_computed(a.dtype));
+	if (a.kind == EV_CONST && a.literal && op == UN_NEG && dtype_is_int(a.dtype) && a.i == INT64_MIN)
+		a.dtype = a.dtype == DT_U64 ? DT_I64 : DT_U64;
+	if (a.kind == EV_CONST && a.literal && op == UN_NEG && a.dtype == DT_U64 && a.i != INT64_MIN) {
+		elab_error(E, loc, E_TYPE, "unary '-' of %s does not fit i64: it wants a type, as in u64(%s)", const_text(E, a), const_text(E, a));
+		return ev_error();
+	}
 	if (a.kind == EV_CONST)
 		return fold_unary(op, a);
 	return ev_of(emit(E, op == UN_NEG ? OP_NEG : OP_NOT, loc, a.dtype, 1, &a.value));

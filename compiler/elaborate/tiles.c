@@ -19,8 +19,10 @@ static Ev index_value(Elab *E, const Expr *e)
 		elab_error(E, e->loc, E_TYPE, "an index is an integer, not %s", dtype_name(r.dtype));
 		return ev_error();
 	}
+	if (r.kind == EV_CONST && !const_fits(DT_I64, r))
+		return ev_as_i32(E, e->loc, r, "an index");
 	bool wide = dtype_bits(r.dtype) == 64;
-	if (r.kind == EV_CONST && int_fits(DT_I32, r.i))
+	if (r.kind == EV_CONST && const_fits(DT_I32, r))
 		wide = false;
 	return ev_cast(E, e->loc, r, wide ? DT_I64 : DT_I32);
 }

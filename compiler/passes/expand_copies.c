@@ -178,11 +178,13 @@ static void append_store(ElementCopy *c, const Op *op, const TileRef *d, const R
 	append_access(c, tir_op(c->t, OP_STORE, op->loc, type_none(), n, ops), d, mask != NULL);
 }
 
-/* Where the first slice of the global tile is below the limit. */
+static bool is_limited(const TileRef *r) { return r && r->space == TY_TENSOR && first_slice(r) >= 0; }
+
+/* Where the first slice of a global tile is below the limit; NULL: it has none. */
 static Value *limit_mask(ElementCopy *c, const Op *op, const TileRef *g, const RowPart *part, Value *limit)
 {
 	Value *index[TIR_MAX_RANK];
-	if (!limit || !g || first_slice(g) < 0)
+	if (!limit || !is_limited(g))
 		return NULL;
 	tile_operands(c, op, g, part, index);
 	return below(c, op, index[first_slice(g)], limit);
@@ -201,15 +203,15 @@ static Op *element_loop(Tir *t, const Op *op, const TileRef *s, const TileRef *d
 		if (shape[i] < 0 && s)
 			shape[i] = s->shape[i];
 	const TileRef *f = d->space == TY_FRAG ? d : s && s->space == TY_FRAG ? s : NULL;
-	const TileRef *g = s && s->space == TY_TENSOR ? s : d->space == TY_TENSOR ? d : NULL;
 	RowPart part = row_part(op, f);
 	shape[0] = part.is ? part.all : shape[0];
 	const Form *layout = f ? attr_layout(f->object) : plain_layout(t, op, s ? s : d, d, rank, shape);
 	ElementCopy c = begin_loop(t, op, rank, shape, f && f->warp_scope, layout);
-	Value *in_part = part.is ? part_mask(&c, op, &part) : NULL, *below_limit = limit_mask(&c, op, g, &part, limit), *v = scalar;
+	Value *in_part = part.is ? part_mask(&c, op, &part) : NULL, *reads = limit_mask(&c, op, s, &part, limit), *writes = limit_mask(&c, op, d, &part, limit);
+	Value *v = scalar;
 	if (s) /* of a fragment all rows exist */
-		v = append_load(&c, op, s, &part, s->space == TY_FRAG ? NULL : both_masks(&c, op, s->space == TY_TENSOR ? below_limit : NULL, in_part));
-	append_store(&c, op, d, &part, v, both_masks(&c, op, d->space == TY_TENSOR ? below_limit : NULL, in_part));
+		v = append_load(&c, op, s, &part, s->space == TY_FRAG ? NULL : both_masks(&c, op, reads, in_part));
+	append_store(&c, op, d, &part, v, both_masks(&c, op, writes, in_part));
 	return c.loop;
 }
 
@@ -227,11 +229,11 @@ static Value *wide(Tir *t, Op *before, Value *v)
 	return v->type.dtype == DT_I64 ? v : insert(t, before, OP_CAST, type_scalar(DT_I64), 1, &v);
 }
 
-/* start + extent <= limit on the view's first sliced axis; NULL: it has none. */
+/* start + extent <= limit on a global view's first sliced axis; NULL: it has none. */
 static Value *within_limit(Tir *t, Op *copy, const TileRef *g, Value *limit)
 {
 	int d = first_slice(g);
-	if (d < 0)
+	if (!is_limited(g))
 		return NULL;
 	Value *sum[2] = { wide(t, copy, g->start[d]), insert(t, copy, OP_CONST, type_scalar(DT_I64), 0, NULL) };
 	attr_set_int(t, sum[1]->def, AT_VALUE, g->dims[d]);
@@ -244,7 +246,7 @@ static Value *within_limit(Tir *t, Op *copy, const TileRef *g, Value *limit)
 /* Whole tiles without a mask for each row; few elements are not worth two copies of the code. */
 static bool worth_two(const Op *op, const TileRef *s, const TileRef *d)
 {
-	const TileRef *g = s->space == TY_TENSOR ? s : d;
+	const TileRef *g = is_limited(s) ? s : d;
 	int64_t n = 1, few = 4 * 32 * (s->warp_scope || d->warp_scope ? 1 : team_warps(tir_team(op)));
 	for (int i = 0; i < g->rank; i++)
 		n *= g->shape[i];
@@ -264,7 +266,9 @@ static bool put(Op *before, Region *into, Op *loop)
 
 static bool expand_limited(Tir *t, Op *op, const TileRef *s, const TileRef *d)
 {
-	Value *whole = worth_two(op, s, d) ? within_limit(t, op, s->space == TY_TENSOR ? s : d, operand(op, ARG_LIMIT)) : NULL;
+	bool two = worth_two(op, s, d);
+	Value *reads = two ? within_limit(t, op, s, operand(op, ARG_LIMIT)) : NULL, *writes = two ? within_limit(t, op, d, operand(op, ARG_LIMIT)) : NULL;
+	Value *whole = reads && writes ? insert(t, op, OP_AND, type_scalar(DT_BOOL), 2, (Value *[]){ reads, writes }) : reads ? reads : writes;
 	if (!whole)
 		return put(op, NULL, element_loop(t, op, s, d, NULL, operand(op, ARG_LIMIT)));
 	Op *either = tir_op(t, OP_IF, op->loc, type_none(), 1, &whole);

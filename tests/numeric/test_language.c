@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "tests/support/run_tile.h"
 
@@ -488,6 +489,40 @@ static void test_crossing_roles(void **state)
 	tensor_free(&sums);
 }
 
+/* Of rows 0 to 31 of x, and of z; far as i64 and as u32. */
+static void check_limits(TileRun *r, int e, int64_t far, int rows, int rows_u32)
+{
+	TestTensor x = filled(r, 2, (int64_t[]){ 32, 32 }, true), z = filled(r, 2, (int64_t[]){ 64, 32 }, true), y = tensor_new(r, TILERT_I32, 3, (int64_t[]){ 4, 64, 32 });
+	double *want = calloc(4 * 64 * 32, sizeof *want);
+	for (int k = 0; k < 4 * 64 * 32; k++) {
+		int plane = k / 2048, i = k / 32 % 64, j = k % 32;
+		y.value[k] = want[k] = -1;
+		if (plane == 0 && i >= 16 && i < 48 && i < e)
+			want[k] = 32 * (i - 16) + j;
+		if (plane == 1 && i >= 8 && i < 40 && i < e)
+			want[k] = i + 8 < e ? 32 * (i + 8) + j : 0;
+		if (plane == 2 && i < 8 && j < 4 && i < e)
+			want[k] = i + 16 < e ? 32 * (i + 16) + j : 0;
+		if (plane == 3)
+			want[k] = i < (i < 32 ? rows : rows_u32) ? 32 * i + j : -1;
+	}
+	tensor_upload(&y);
+	run_launch(r, "limits", (tilert_arg[]){ arg_tensor("x", &x), arg_tensor("z", &z), arg_tensor("y", &y), arg_int("e", e), arg_int("far", far) }, 5);
+	tensor_compare(&y, want, 0, 0);
+	free(want);
+	tensor_free(&x);
+	tensor_free(&y);
+	tensor_free(&z);
+}
+
+static void test_limits(void **state)
+{
+	check_limits(*state, 0, 5, 5, 0);
+	check_limits(*state, 20, INT64_C(1) << 32 | 40, 32, 40);
+	check_limits(*state, 30, 40 - (INT64_C(1) << 32), 0, 40);
+	check_limits(*state, 100, INT64_C(0xfffffff0), 32, 64);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -495,7 +530,7 @@ int main(void)
 		cmocka_unit_test(test_pairs), cmocka_unit_test(test_counted),
 		cmocka_unit_test(test_votes), cmocka_unit_test(test_offsets),
 		cmocka_unit_test(test_both_devices), cmocka_unit_test(test_changed_by_calls),
-		cmocka_unit_test(test_below_zero), cmocka_unit_test(test_not_neighbours), cmocka_unit_test(test_by_their_type), cmocka_unit_test(test_crossing_roles),
+		cmocka_unit_test(test_below_zero), cmocka_unit_test(test_not_neighbours), cmocka_unit_test(test_by_their_type), cmocka_unit_test(test_crossing_roles), cmocka_unit_test(test_limits),
 	};
 	return cmocka_run_group_tests_name("language", tests, open_language, close_language);
 }

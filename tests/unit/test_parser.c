@@ -156,8 +156,8 @@ static void test_numbers(void **state)
 {
 	(void)state;
 	check_errors("const i64 A = 9223372036854775807, B = 0x7fffffffffffffff;", "");
-	check_errors("const i64 A = 9223372036854775808;", "t:1:15: error: this number does not fit i64 [syntax]\n");
-	check_errors("const i64 A = 0x10000000000000000;", "t:1:15: error: this number does not fit i64 [syntax]\n");
+	check_errors("const i64 A = 18446744073709551616;", "t:1:15: error: this number does not fit u64 [syntax]\n");
+	check_errors("const i64 A = 0x10000000000000000;", "t:1:15: error: this number does not fit u64 [syntax]\n");
 	check_errors("const f32 A = 1e999;", "t:1:15: error: '1e999' does not fit f32, whose largest value is 3.40282347e38 [syntax]\n");
 	check_errors("const f32 A = 1.0f;", "t:1:15: error: '1.0f' is not a number [syntax]\n");
 	check_errors("const i32 A = 010;",
