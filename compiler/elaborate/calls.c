@@ -72,6 +72,12 @@ static bool bind_extents(Elab *E, Loc loc, const Decl *p, const View *v)
 
 /* ---- parameters ---- */
 
+typedef struct Argument {
+	Ev x;
+	Sym *from; /* the variable of an element loop that is assigned */
+	Sym *copy; /* the parameter that stands for it */
+} Argument;
+
 static TypeKind param_space(const Decl *p)
 {
 	return p->kind == DE_TENSOR ? TY_TENSOR : p->kind == DE_SHARED ? TY_SHARED : TY_FRAG;
@@ -160,20 +166,29 @@ static bool bind_scalar(Elab *E, Loc loc, const Decl *p, Ev x, const Stmt *body)
 
 static bool is_reference(const Decl *p) { return p->kind == DE_SCALAR && p->dir != DIR_NONE; }
 
+/* A variable of an element loop, which is the value that it has here: a copy, which is copied back behind the call (give_back). */
+static bool bind_copy(Elab *E, Loc loc, const Decl *p, Argument *a, const char *wanted)
+{
+	if (a->from->dtype != p->dtype)
+		return mismatch(E, loc, p, E_TYPE, wanted, (Ev){ .kind = EV_CONST, .dtype = a->from->dtype });
+	a->copy = sym_define_ev(E, p->loc, p->name, a->from->ev, NULL); /* of now: another argument may have changed it */
+	a->copy->dtype = p->dtype;
+	return true;
+}
+
 /* The caller's variable under another name. */
-static bool bind_reference(Elab *E, Loc loc, const Decl *p, Ev x)
+static bool bind_reference(Elab *E, Loc loc, const Decl *p, Argument *a)
 {
 	p = with_type(E, p);
 	if (!p)
 		return false;
+	Ev x = a->x;
 	const char *wanted = arena_printf(E->a, "a variable of type %s to assign", dtype_name(p->dtype));
+	if (a->from)
+		return bind_copy(E, loc, p, a, wanted);
 	bool variable = x.kind == EV_VALUE && x.value->type.kind == TY_VAR;
-	if (!variable || x.dtype != p->dtype) {
-		mismatch(E, loc, p, E_TYPE, wanted, x);
-		if (!variable && E->at.parallel)
-			diag_help(E->d, "scalars of an element loop are values: return what the function makes of one");
-		return false;
-	}
+	if (!variable || x.dtype != p->dtype)
+		return mismatch(E, loc, p, E_TYPE, wanted, x);
 	Sym *y = sym_define(E, p->loc, p->name, SYM_VAR);
 	y->dtype = p->dtype;
 	y->var = x.value;
@@ -200,8 +215,9 @@ static void define_absent_parts(Elab *E, const Decl *p, const Sym *y)
 
 /* ---- binding ---- */
 
-static bool bind_param(Elab *E, Loc loc, const Decl *p, Ev x, const Stmt *body)
+static bool bind_param(Elab *E, Loc loc, const Decl *p, Argument *a, const Stmt *body)
 {
+	Ev x = a->x;
 	if (x.kind == EV_ERROR)
 		return false;
 	if (x.kind == EV_ABSENT) {
@@ -209,7 +225,7 @@ static bool bind_param(Elab *E, Loc loc, const Decl *p, Ev x, const Stmt *body)
 		return true;
 	}
 	switch (p->kind) {
-	case DE_SCALAR: return is_reference(p) ? bind_reference(E, loc, p, x) : bind_scalar(E, loc, p, x, body);
+	case DE_SCALAR: return is_reference(p) ? bind_reference(E, loc, p, a) : bind_scalar(E, loc, p, x, body);
 	case DE_MBARRIER: case DE_BARRIER: return bind_barrier(E, loc, p, x);
 	default: return bind_tile(E, loc, p, x);
 	}
@@ -249,39 +265,43 @@ static bool call_allowed(Elab *E, const Expr *e, const Decl *fn)
 	return true;
 }
 
-static bool bind_params(Elab *E, const Expr *e, const Decl *fn, const Ev *args)
+static bool bind_params(Elab *E, const Expr *e, const Decl *fn, Argument *args)
 {
 	bool ok = true;
 	int k = 0;
 	const Expr *x = e->args;
 	for (const Decl *p = fn->params; p; p = p->next, x = x->next)
-		ok &= bind_param(E, x->loc, p, args[k++], fn->body);
+		ok &= bind_param(E, x->loc, p, &args[k++], fn->body);
 	k = 0;
 	for (const Decl *p = fn->params; p && ok; p = p->next, k++)
-		if (args[k].kind == EV_ABSENT)
-			define_absent_parts(E, p, args[k].absent);
+		if (args[k].x.kind == EV_ABSENT)
+			define_absent_parts(E, p, args[k].x.absent);
 	return ok;
 }
 
 /* A variable by reference: itself, not its value. */
-static Ev eval_reference(Elab *E, const Expr *e)
+static Argument eval_reference(Elab *E, const Expr *e)
 {
-	const Sym *y = e->kind == EX_NAME ? sym_find(E, e->name) : NULL;
-	return y && y->kind == SYM_VAR ? (Ev){ .kind = EV_VALUE, .dtype = y->dtype, .value = y->var } : eval(E, e);
+	Sym *y = e->kind == EX_NAME ? sym_find(E, e->name) : NULL;
+	if (y && y->kind == SYM_VAR)
+		return (Argument){ .x = { .kind = EV_VALUE, .dtype = y->dtype, .value = y->var } };
+	if (y && y->kind == SYM_EV && !y->fixed && E->at.parallel && y->parallel == E->at.parallel && (ev_is_scalar(y->ev) || y->ev.kind == EV_VOID))
+		return (Argument){ .x = y->ev, .from = y };
+	return (Argument){ .x = eval(E, e) };
 }
 
-static Ev eval_argument(Elab *E, const Expr *e, const Decl *p)
+static Argument eval_argument(Elab *E, const Expr *e, const Decl *p)
 {
 	const Sym *absent = named_absent(E, e);
 	if (absent)
-		return (Ev){ .kind = EV_ABSENT, .absent = absent };
-	return is_reference(p) ? eval_reference(E, e) : eval(E, e);
+		return (Argument){ .x = { .kind = EV_ABSENT, .absent = absent } };
+	return is_reference(p) ? eval_reference(E, e) : (Argument){ .x = eval(E, e) };
 }
 
 /* Tiles stay references, elements are loaded. */
-static Ev *eval_arguments(Elab *E, const Expr *e, const Decl *fn)
+static Argument *eval_arguments(Elab *E, const Expr *e, const Decl *fn)
 {
-	Ev *args = ARENA_ARRAY(E->a, Ev, count_args(e) + 1);
+	Argument *args = ARENA_ARRAY(E->a, Argument, count_args(e) + 1);
 	const Decl *p = fn->params;
 	int k = 0;
 	for (const Expr *x = e->args; x; x = x->next, p = p->next)
@@ -304,7 +324,20 @@ static bool returned_type(Elab *E, const Decl *fn, DType *t)
 	return d != NULL;
 }
 
-static Ev expand(Elab *E, const Expr *e, const Decl *fn, const Ev *args)
+/* What the function has made of variables of an element loop. */
+static void give_back(Elab *E, const Expr *e, const Argument *args, int n)
+{
+	for (int k = 0; k < n; k++) {
+		if (!args[k].copy || args[k].copy->ev.kind == EV_VOID)
+			continue;
+		for (int j = 0; j < k; j++)
+			if (args[j].from == args[k].from)
+				elab_error(E, e->loc, E_CALL, "'%s' is passed twice to be assigned", args[k].from->name);
+		set_ssa(E, e->loc, args[k].from, args[k].copy->ev);
+	}
+}
+
+static Ev expand(Elab *E, const Expr *e, const Decl *fn, Argument *args)
 {
 	Frame frame = { .caller = E->at.frame, .fn = fn, .region = E->at.region, .mask = E->at.mask, .result = ev_void() };
 	frame.depth = E->at.frame ? E->at.frame->depth + 1 : 1;
@@ -323,6 +356,7 @@ static Ev expand(Elab *E, const Expr *e, const Decl *fn, const Ev *args)
 	place_leave(E, before);
 	if (!ok)
 		return ev_error();
+	give_back(E, e, args, count_args(e));
 	if (frame.ret != DT_NONE && !frame.returned) {
 		elab_error(E, fn->loc, E_CALL, "'%s' ends without 'return'", fn->name);
 		return ev_error();

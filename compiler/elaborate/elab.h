@@ -303,6 +303,7 @@ Ev eval_and(Elab *E, Loc loc, Ev a, const Expr *b); /* a && b */
 /* ---- syntax.c: questions about syntax ---- */
 
 bool assigns_name(const Elab *E, const Stmt *list, const char *name);
+void set_ssa(Elab *E, Loc loc, Sym *y, Ev x); /* assigns a variable of an element loop */
 bool assigned_later(Elab *E, const char *name); /* after the statement at hand, in its list */
 /* JUMP_...: the jumps of a loop with this body. */
 unsigned jumps_of(const Stmt *body);

@@ -34,6 +34,13 @@ static void assign_var(Elab *E, const Stmt *s, const Sym *y)
 	emit_op(E, OP_SET, s->loc, type_none(), 2, args);
 }
 
+/* Where the mask is off, it keeps what it has. */
+void set_ssa(Elab *E, Loc loc, Sym *y, Ev x)
+{
+	bool keeps = E->at.mask && E->at.mask != y->mask && ev_is_scalar(y->ev) && ev_is_scalar(x);
+	y->ev = keeps ? ev_select(E, loc, ev_of(E->at.mask), x, y->ev) : x;
+}
+
 /* In an element loop a variable is the SSA value that it has here. */
 static void assign_ssa(Elab *E, const Stmt *s, Sym *y)
 {
@@ -46,10 +53,7 @@ static void assign_ssa(Elab *E, const Stmt *s, Sym *y)
 		y->ev = ev_error();
 		return;
 	}
-	x = ev_cast(E, s->loc, x, y->dtype);
-	if (E->at.mask && E->at.mask != y->mask && ev_is_scalar(y->ev))
-		x = ev_select(E, s->loc, ev_of(E->at.mask), x, y->ev);
-	y->ev = x;
+	set_ssa(E, s->loc, y, ev_cast(E, s->loc, x, y->dtype));
 }
 
 /* |= and &= on a bool outside an element loop: each thread has what its elements give. */

@@ -523,6 +523,36 @@ static void test_limits(void **state)
 	check_limits(*state, 100, INT64_C(0xfffffff0), 32, 64);
 }
 
+static int halve(int *x, int *odd)
+{
+	*odd = *x & 1;
+	*x = *x > 6 ? *x / 2 : *x;
+	return *x + *odd;
+}
+
+static int quarter(int *x, int *odd)
+{
+	int first, a = halve(x, &first);
+	return a + 10 * halve(x, odd);
+}
+
+static void test_given_back(void **state)
+{
+	TileRun *r = *state;
+	TestTensor y = filled(r, 2, (int64_t[]){ 4, 64 }, false);
+	double want[4][64];
+	for (int i = 0; i < 64; i++) {
+		int x = i, odd = -1, z = i % 4 ? -2 : quarter(&x, &odd);
+		want[0][i] = x;
+		want[1][i] = odd;
+		want[2][i] = i > 9 && halve(&z, &odd) > 20 ? z : 3;
+		want[3][i] = odd;
+	}
+	run_launch(r, "given_back", (tilert_arg[]){ arg_tensor("y", &y) }, 1);
+	tensor_compare(&y, want[0], 0, 0);
+	tensor_free(&y);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -530,7 +560,7 @@ int main(void)
 		cmocka_unit_test(test_pairs), cmocka_unit_test(test_counted),
 		cmocka_unit_test(test_votes), cmocka_unit_test(test_offsets),
 		cmocka_unit_test(test_both_devices), cmocka_unit_test(test_changed_by_calls),
-		cmocka_unit_test(test_below_zero), cmocka_unit_test(test_not_neighbours), cmocka_unit_test(test_by_their_type), cmocka_unit_test(test_crossing_roles), cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_below_zero), cmocka_unit_test(test_not_neighbours), cmocka_unit_test(test_by_their_type), cmocka_unit_test(test_crossing_roles), cmocka_unit_test(test_limits), cmocka_unit_test(test_given_back),
 	};
 	return cmocka_run_group_tests_name("language", tests, open_language, close_language);
 }
