@@ -66,22 +66,40 @@ bool depends_on_arg(const Region *loop, const Value *v, int arg)
 
 enum { SIGN_DEPTH = 8 };
 
+static bool small(const Value *v)
+{
+	int64_t c;
+	return !value_const_int(v, &c) || (c >= -65536 && c <= 65536);
+}
+
+static bool never_negative(const Value *v, int depth);
+
+/* A number from 2^31 on is below zero where it becomes one with a sign. */
+static bool stays_positive(const Op *cast, int depth)
+{
+	const Value *from = operand(cast, ARG_A);
+	unsigned bits = dtype_bits(from->type.dtype) + (dtype_is_signed(from->type.dtype) ? 0 : 1);
+	return converts_integer(cast) && dtype_bits(cast->result->type.dtype) >= bits && never_negative(from, depth);
+}
+
 /* Counts and places, and what sums, products and the like make of those, which is taken not to overflow. */
 static bool never_negative(const Value *v, int depth)
 {
 	int64_t c;
+	if (!dtype_is_signed(v->type.dtype))
+		return true;
 	if (!v->def) {
 		const Op *owner = v->region->owner;
 		return owner->code != OP_FOR || (depth > 0 && never_negative(operand(owner, ARG_LO), depth - 1));
 	}
 	if (value_const_int(v, &c))
-		return c >= 0;
+		return c >= 0 && small(v);
 	if (depth == 0)
 		return false;
 	const Op *d = v->def;
 	switch (d->code) {
 	case OP_DIM: case OP_GRID_DIM: case OP_BLOCK_IDX: case OP_CLUSTER_RANK: case OP_THREAD: case OP_LANE: case OP_WARP: return true;
-	case OP_CAST: return converts_integer(d) && dtype_bits(v->type.dtype) >= dtype_bits(operand(d, ARG_A)->type.dtype) && never_negative(operand(d, ARG_A), depth - 1);
+	case OP_CAST: return stays_positive(d, depth - 1);
 	case OP_MOD: case OP_SHR: return never_negative(operand(d, ARG_A), depth - 1);
 	case OP_ADD: case OP_MUL: case OP_DIV: case OP_MIN: return never_negative(operand(d, ARG_A), depth - 1) && never_negative(operand(d, ARG_B), depth - 1);
 	case OP_AND: case OP_MAX: return never_negative(operand(d, ARG_A), depth - 1) || never_negative(operand(d, ARG_B), depth - 1);
@@ -90,7 +108,7 @@ static bool never_negative(const Value *v, int depth)
 }
 
 /* Where quotients and remainders of neighbours are those of numbers from zero on. */
-static bool counts_up(const Value *v) { return !dtype_is_signed(v->type.dtype) || never_negative(v, SIGN_DEPTH); }
+static bool counts_up(const Value *v) { return never_negative(v, SIGN_DEPTH); }
 
 bool unit_in_arg(const Region *loop, const Value *v, int arg)
 {
@@ -177,12 +195,6 @@ int64_t constant_run(const Region *loop, const Value *v, int arg)
 	}
 	default: return 1;
 	}
-}
-
-static bool small(const Value *v)
-{
-	int64_t c;
-	return !value_const_int(v, &c) || (c >= -65536 && c <= 65536);
 }
 
 /* `places`: what counts places may be in it, too. */

@@ -425,7 +425,7 @@ static int row_sum(const TestTensor *y, int row)
 static void test_below_zero(void **state)
 {
 	TileRun *r = *state;
-	TestTensor x = filled(r, 2, (int64_t[]){ 16, 64 }, true), y = filled(r, 2, (int64_t[]){ 4, 64 }, false);
+	TestTensor x = filled(r, 2, (int64_t[]){ 16, 64 }, true), y = filled(r, 2, (int64_t[]){ 6, 64 }, false);
 	run_launch(r, "below_zero", (tilert_arg[]){ arg_tensor("x", &x), arg_tensor("y", &y), arg_int("back", 30) }, 3);
 	tensor_download(&y);
 	for (int i = 0; i < 64; i++) {
@@ -433,6 +433,8 @@ static void test_below_zero(void **state)
 		assert_int_equal(y.value[64 + i], 64 * ((i - 32) / 8 + 8) + i);
 		assert_int_equal(y.value[128 + i], 64 * ((i - 30) / 8 + 8) + i);
 		assert_int_equal(y.value[192 + i], (i - 30) / 8 == 0 ? 64 * (i / 8) + i % 8 : 0);
+		assert_int_equal(y.value[256 + i], (i - 32) % 8 + 8);
+		assert_int_equal(y.value[320 + i], i < 32 ? i % 8 + 8 : (i - 64) % 8 + 8);
 	}
 	tensor_free(&x);
 	tensor_free(&y);
