@@ -61,7 +61,6 @@ static Fit fit_tile(Ev x, char kind)
 	TypeKind space = x.view->space;
 	switch (kind) {
 	case 'p': return element && space != TY_FRAG ? FITS : UNFIT;
-	case 'x': return space == TY_TENSOR ? FITS : UNFIT;
 	case 'g': return !element && space == TY_TENSOR ? FITS : UNFIT;
 	case 's': return !element && space == TY_SHARED ? FITS : UNFIT;
 	case 'r': return !element && space == TY_FRAG ? FITS : UNFIT;
@@ -120,6 +119,17 @@ static Fit fit_mbarrier(Elab *E, const Expr *e, Ev *x)
 	return FITS;
 }
 
+/* Whatever may be declared with `if (c)`. */
+static Fit fit_declared(Elab *E, const Expr *e, Ev *x)
+{
+	if (e->kind == EX_NAME && named_absent(E, e)) {
+		*x = ev_void();
+		return FITS;
+	}
+	*x = eval_place(E, e);
+	return x->kind == EV_TILE || x->kind == EV_MBARRIER || x->kind == EV_BARRIER || (e->kind == EX_NAME && ev_is_scalar(*x)) ? FITS : UNFIT;
+}
+
 static Fit fit_arg(Elab *E, const Expr *e, char kind, Ev *x)
 {
 	Fit fit;
@@ -129,10 +139,9 @@ static Fit fit_arg(Elab *E, const Expr *e, char kind, Ev *x)
 	}
 	if (strchr("ein*", kind))
 		fit = fit_scalar(E, e, kind, x);
-	else if (kind == 'x' && e->kind == EX_NAME && named_absent(E, e)) {
-		*x = ev_void();
-		fit = FITS;
-	} else {
+	else if (kind == 'x')
+		fit = fit_declared(E, e, x);
+	else {
 		*x = eval_place(E, e);
 		fit = kind == 'm' ? fit_mbarrier(E, e, x) : kind == 'b' ? fit_barrier(E, e, x)
 			: kind == '"' ? (x->kind == EV_TEXT ? FITS : UNFIT) : fit_tile(*x, kind);

@@ -316,13 +316,13 @@ Ev bi_nullary(Elab *E, const Call *c)
 
 Ev bi_present(Elab *E, const Call *c)
 {
-	const View *v = c->arg[0].view;
-	if (!v) /* declared under a condition that is false */
+	const Ev *x = &c->arg[0];
+	if (x->kind == EV_VOID) /* declared under a condition that is false */
 		return ev_bool(false);
-	if (!v->optional)
+	if (x->kind != EV_TILE || !x->view->optional)
 		return ev_bool(true);
 	if (!body_only(E, c))
 		return ev_error();
-	Value *object = v->object;
+	Value *object = x->view->object;
 	return ev_of(emit(E, OP_PRESENT, c->e->loc, DT_BOOL, 1, &object));
 }
