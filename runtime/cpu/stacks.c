@@ -25,11 +25,7 @@
 #endif
 
 enum {
-#ifdef STACKS_ASAN
-	STACK_BYTES = 256 << 10, /* instrumented frames are larger */
-#else
-	STACK_BYTES = 128 << 10,
-#endif
+	STACK_BYTES = 512 << 10, /* large kernels have frames of 150 KB and more */
 	MOST_GUARDS = 24000,
 	MOST_KEPT = 16, /* pools */
 	COLOURS = 32, COLOUR_BYTES = 192 /* tops of stacks fall on different cache sets */

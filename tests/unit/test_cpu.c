@@ -335,6 +335,24 @@ static void test_stacks(void **state)
 	tilecpu_stacks_close(kept);
 }
 
+static void large_frame_kernel(TileCpuThread *t, void *const *params)
+{
+	volatile uint8_t frame[384 << 10];
+
+	frame[0] = frame[sizeof frame / 2] = (uint8_t)t->thread;
+	sync_all(t, 64, 1);
+	*(uint32_t *)params[0] += frame[0] == frame[sizeof frame / 2];
+}
+
+static void test_large_frame(void **state)
+{
+	uint32_t right = 0;
+
+	(void)state;
+	expect_ok(RUN(((void *[]){ &right }), .kernel = large_frame_kernel, .threads = 64, .smem = 1024));
+	assert_int_equal(right, 64);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -348,7 +366,7 @@ int main(void)
 		cmocka_unit_test(test_timeout),
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_determinism),
-		cmocka_unit_test(test_stacks),
+		cmocka_unit_test(test_stacks), cmocka_unit_test(test_large_frame),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
