@@ -190,6 +190,20 @@ static Value *limit_mask(ElementCopy *c, const Op *op, const TileRef *g, const R
 	return below(c, op, index[first_slice(g)], limit);
 }
 
+/* Tiles in registers have been asked by infer_layouts. */
+static bool can_be_spread(Tir *t, const Op *op, const Form *layout, int rank, const int64_t *shape, int warps)
+{
+	const char *why;
+	if (layout_of(t->arena, layout, rank, shape, warps, &why))
+		return true;
+	tir_error(t, op, E_LAYOUT, "the elements of this %s cannot be spread over the threads: %s", op->code == OP_FILL ? "fill" : "copy", why);
+	if (warps & (warps - 1))
+		diag_help(t->diags, "a team that copies or fills tiles has 1, 2, 4, 8, 16 or 32 warps: put them into a role of so many");
+	else
+		diag_help(t->diags, "extents of what threads copy or fill are powers of two: use TMA, or parts of the tile");
+	return false;
+}
+
 /* The loop; NULL: a copy by threads has one or two dimensions, views index the others away. */
 static Op *element_loop(Tir *t, const Op *op, const TileRef *s, const TileRef *d, Value *scalar, Value *limit)
 {
@@ -206,7 +220,10 @@ static Op *element_loop(Tir *t, const Op *op, const TileRef *s, const TileRef *d
 	RowPart part = row_part(op, f);
 	shape[0] = part.is ? part.all : shape[0];
 	const Form *layout = f ? attr_layout(f->object) : plain_layout(t, op, s ? s : d, d, rank, shape);
-	ElementCopy c = begin_loop(t, op, rank, shape, f && f->warp_scope, layout);
+	bool warp_scope = f && f->warp_scope;
+	if (!can_be_spread(t, op, layout, rank, shape, warp_scope ? 1 : team_warps(tir_team(op))))
+		return NULL;
+	ElementCopy c = begin_loop(t, op, rank, shape, warp_scope, layout);
 	Value *in_part = part.is ? part_mask(&c, op, &part) : NULL, *reads = limit_mask(&c, op, s, &part, limit), *writes = limit_mask(&c, op, d, &part, limit);
 	Value *v = scalar;
 	if (s) /* of a fragment all rows exist */
