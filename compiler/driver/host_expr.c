@@ -51,13 +51,21 @@ static bool is_cdiv(const Op *op, const Value **a, const Value **b)
 	return true;
 }
 
+/* The host computes in 64 bits; what is beyond 32 is no extent, but what 8 or 16 bits cut is. */
+static bool wraps_early(const Op *op)
+{
+	unsigned bits = dtype_bits(op->result->type.dtype);
+	bool given = op->code == OP_CONST || op->code == OP_PARAM;
+	return bits < 32 && !given;
+}
+
 /* NULL with *why set to the op that cannot be on the host. */
 static const char *postfix(Arena *a, const Value *v, int depth, int *left, const Op **why)
 {
 	const Op *op = v->def;
 	int64_t n;
 	*why = op;
-	if (!op || depth > MAX_DEPTH || --*left < 0 || !integer(v))
+	if (!op || depth > MAX_DEPTH || --*left < 0 || !integer(v) || wraps_early(op))
 		return NULL;
 	if (value_const_int(v, &n))
 		return arena_printf(a, "%" PRId64, n);
@@ -100,7 +108,7 @@ const char *host_postfix(Arena *a, Diags *d, const Value *v, Loc use)
 		diag_error(d, use, E_LIMIT, "this expression has more than %d operations where all it is made of is written out for the host", MAX_NODES);
 		return NULL;
 	}
-	diag_error(d, use, E_UNSUPPORTED, "the host cannot compute this: only + - * / %% cdiv min max of integers,"
+	diag_error(d, use, E_UNSUPPORTED, "the host cannot compute this: only + - * / %% cdiv min max of integers of 32 or 64 bits,"
 		" dims, scalar parameters and sm_count");
 	if (why && why->loc.source)
 		diag_note(d, why->loc, "'%s' is not among them", op_info(why->code)->text);
