@@ -241,6 +241,8 @@ static V lower_division(Lower *L, const Op *op, DType d, V a, V b)
 	T t = LLVMTypeOf(b);
 	bool s = dtype_is_signed(d), divide = op->code == OP_DIV;
 	V one = LLVMConstInt(t, 1, 0), minus = NULL;
+	if (s && LLVMIsAConstantInt(b) && LLVMConstIntGetSExtValue(b) == -1) /* for LLVM the least number has no quotient */
+		return divide ? LLVMBuildNeg(L->b, a, "") : LLVMConstNull(t);
 	if (L->ops->division_traps || !extent_arithmetic(operand(op, ARG_B), INDEX_DEPTH))
 		b = LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, LLVMIntEQ, b, LLVMConstNull(t), ""), one, b, "");
 	if (s && L->ops->division_traps && !LLVMIsAConstantInt(b)) {
