@@ -128,7 +128,7 @@ def of_integers(op, t, mods):
         if op == 'mul':
             return lambda a, b: (read(a) * read(b) >> down) & width
         return lambda a, b, c: ((read(a) * read(b) >> down) + third(c)) & width
-    f = table[op]
+    f = table[op] if 'relu' not in mods else lambda a, b: max(table[op](a, b), 0)
     return lambda *args: f(*map(read, args)) & MASK[n]
 
 
@@ -171,6 +171,15 @@ def convert(to, source, mods):
     if to[0] == 's':
         return lambda v: signed(number(v) & MASK[m], m) & MASK[64]
     return lambda v: number(v) & MASK[m]
+
+
+def permute(a, b, chosen):
+    """prmt: bytes of two words, or, with bit 3, eight times a byte's sign."""
+    both, word = a & MASK[32] | (b & MASK[32]) << 32, 0
+    for k in range(4):
+        byte = both >> 8 * (chosen >> 4 * k & 7) & 0xff
+        word |= (255 * (byte >> 7) if chosen >> 4 * k & 8 else byte) << 8 * k
+    return word
 
 
 def halves(f):
@@ -252,7 +261,7 @@ class Kernel:
         if text.startswith('0f'):
             return str(int(text[2:], 16))
         if re.match(r'^-?\d|^0x', text):
-            return str(int(text, 0) & MASK[64])
+            return str(int(text.rstrip('U'), 0) & MASK[64])
         if text == 'tile_shared':
             return '0'
         if text.startswith('__local_depot'):
@@ -293,6 +302,7 @@ class Kernel:
             return [f'{d} = {"not " if name == "not" else ""}bool({sources[0]})']
         if name == 'mov':
             return [f'{d} = {sources[0]} & {MASK[bits_of(t)]}']
+        assert 'relu' not in mods or t[0] == 's', op
         if name == 'setp':
             f = compare(mods[0], t)
         elif name == 'cvt' and t == 'f32' and 'x2' in mods[-2]:
@@ -308,7 +318,7 @@ class Kernel:
         elif t in DIGITS:
             f = of_floats(t, FLOATS[name])
         elif name == 'prmt':
-            f = lambda a, b, c: sum(((a & MASK[32] | (b & MASK[32]) << 32) >> 8 * (c >> 4 * k & 7) & 0xff) << 8 * k for k in range(4))
+            f = permute
         elif name == 'bfe':
             n = bits_of(t)
             assert t[0] == 'u' or t[0] == 's'
