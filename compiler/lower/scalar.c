@@ -28,8 +28,37 @@ static V bf16_bits(Lower *L, V f)
 	return LLVMBuildSelect(L->b, nan, const_i32(L, 0x7fff), r, "");
 }
 
+/* Whether LLVM may take it for the conversion of an integer that is beyond f16. */
+static bool of_integers(V f, int depth)
+{
+	if (!LLVMIsAInstruction(f) || depth == 0)
+		return false;
+	switch (LLVMGetInstructionOpcode(f)) {
+	case LLVMSIToFP: case LLVMUIToFP: return LLVMGetIntTypeWidth(LLVMTypeOf(LLVMGetOperand(f, 0))) > 16;
+	case LLVMFAdd: case LLVMFSub: case LLVMFMul: return of_integers(LLVMGetOperand(f, 0), depth - 1) || of_integers(LLVMGetOperand(f, 1), depth - 1);
+	case LLVMFNeg: return of_integers(LLVMGetOperand(f, 0), depth - 1);
+	default: return false;
+	}
+}
+
+enum { ARITHMETIC_DEPTH = 6 };
+
+/* What becomes an infinity of f16 begins below this.  LLVM 22 takes f32(f16(n)) for f32(n) where n has few digits, however large it is: a bound is
+ * what it does not look through. */
+static V bounded_f16(Lower *L, V f)
+{
+	if (!of_integers(f, ARITHMETIC_DEPTH))
+		return f;
+	V x = intrinsic(L, "llvm.minimum", &L->f32, 1, (V[]){ f, const_f32(L, 65536) }, 2);
+	return intrinsic(L, "llvm.maximum", &L->f32, 1, (V[]){ x, const_f32(L, -65536) }, 2);
+}
+
 V narrow_pair(Lower *L, V lo, V hi, DType to)
 {
+	if (to == DT_F16) {
+		lo = bounded_f16(L, lo);
+		hi = bounded_f16(L, hi);
+	}
 	if (!L->ops->halves && to == DT_BF16) {
 		V w = LLVMBuildOr(L->b, bf16_bits(L, lo), LLVMBuildShl(L->b, bf16_bits(L, hi), const_i32(L, 16), ""), "");
 		return word_to_pair(L, w, to);
@@ -97,7 +126,7 @@ static V from_f32(Lower *L, V v, DType to)
 	if (to == DT_BF16 && !L->ops->halves)
 		return LLVMBuildBitCast(L->b, LLVMBuildTrunc(L->b, bf16_bits(L, v), L->i16, ""), t, "");
 	if (to == DT_BF16 || to == DT_F16)
-		return LLVMBuildFPTrunc(L->b, v, t, "");
+		return LLVMBuildFPTrunc(L->b, to == DT_F16 ? bounded_f16(L, v) : v, t, "");
 	if (dtype_is_float8(to))
 		return LLVMBuildTrunc(L->b, L->ops->narrow8(L, to, v, const_f32(L, 0)), L->i8, "");
 	if (to == DT_BOOL)
@@ -107,20 +136,10 @@ static V from_f32(Lower *L, V v, DType to)
 	return to_integer(L, v, to);
 }
 
-/* What becomes an infinity of f16 begins below this.  LLVM 22 takes f32(f16(n)) for f32(n) where n has few digits, however large it is: a bound is
- * what it does not look through. */
-static V bounded_f16(Lower *L, V f)
-{
-	V x = intrinsic(L, "llvm.minnum", &L->f32, 1, (V[]){ f, const_f32(L, 65536) }, 2);
-	return intrinsic(L, "llvm.maxnum", &L->f32, 1, (V[]){ x, const_f32(L, -65536) }, 2);
-}
-
 V convert(Lower *L, V v, DType from, DType to)
 {
 	if (from == to)
 		return v;
-	if (to == DT_F16 && dtype_is_int(from) && dtype_bits(from) > 16)
-		return from_f32(L, bounded_f16(L, to_f32(L, v, from)), to);
 	if (dtype_is_float(from) || dtype_is_float(to))
 		return from_f32(L, to_f32(L, v, from), to);
 	T t = type_of(L, to);

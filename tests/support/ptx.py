@@ -315,6 +315,8 @@ class Kernel:
             f = shift(name, t)
         elif t[-2:] == 'x2':
             f = halves(of_floats(t[:-2], FLOATS[name]))
+        elif 'NaN' in mods:
+            f = of_floats(t, lambda a, b: a + b if math.isnan(a) or math.isnan(b) else FLOATS[name](a, b))
         elif t in DIGITS:
             f = of_floats(t, FLOATS[name])
         elif name == 'prmt':
