@@ -358,7 +358,8 @@ static Ev expand(Elab *E, const Expr *e, const Decl *fn, Argument *args)
 		return ev_error();
 	give_back(E, e, args, count_args(e));
 	if (frame.ret != DT_NONE && !frame.returned) {
-		elab_error(E, fn->loc, E_CALL, "'%s' ends without 'return'", fn->name);
+		if (!E->hopeless)
+			elab_error(E, fn->loc, E_CALL, "'%s' ends without 'return'", fn->name);
 		return ev_error();
 	}
 	return frame.result;
