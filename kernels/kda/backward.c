@@ -33,8 +33,8 @@ static Parts parts_of(const tilekern_kda_params *f)
 	return (Parts){ values, values * of_keys, values > f->qk_heads || (of_keys > 1 && (f->options & TILEKERN_L2NORM) != 0), values > f->value_heads };
 }
 
-/* Where the parts of a call's workspace are, and its size.  Whether nearly all multiprocessors have two CTAs of a scan. */
-typedef struct Plan { size_t saved, back, gradients, dv, sums, dq, dk, dg, dbeta, powers, bytes; KdaPlan shares; bool crowded; } Plan;
+/* Where the parts of a call's workspace are, and its size.  told: what the forward saved says where shares begin, if any may.  crowded: nearly all multiprocessors have two CTAs of a scan. */
+typedef struct Plan { size_t saved, back, gradients, dv, sums, dq, dk, dg, dbeta, powers, bytes; KdaPlan shares; bool told, crowded; } Plan;
 
 /* The forward's parameters without what it writes but for `saved` (kda_keys): of the scan that makes it again.  o is there for kernels that do not write it. */
 static tilekern_kda_params again(const Params *p, const tilekern_kda_params *f)
@@ -58,6 +58,7 @@ static Plan plan(const Params *p, const tilekern_kda_params *f, int sm_count)
 	if (f->tokens == 0)
 		return l;
 	l.shares = kda_plan(&scan, sm_count);
+	l.told = f->saved && l.shares.way == KDA_WINDOWS && kda_plan(f, sm_count).way == KDA_WINDOWS;
 	l.crowded = 4 * l.shares.ctas > 7 * sm_count;
 	l.back = workspace_place(&l.bytes, (int64_t)l.shares.bytes);
 	l.saved = workspace_place(&l.bytes, f->saved ? 0 : (int64_t)kda_saved(f).bytes);
@@ -160,7 +161,9 @@ static void add_arguments(Args *a, const Params *p, const tilekern_kda_params *f
 		r[DV].p = w + l->dv;
 		r[DV].given = (tilekern_strides){ 0, 0, 0 };
 	}
-	kda_share_arguments(a, &l->shares, w + l->back);
+	const KdaSaved in = kda_saved(f);
+	kda_share_arguments(a, &l->shares, l->told ? f->saved + in.back : w + l->back);
+	args_tensor(a, "outcome", l->told ? f->saved + in.outcome : 0, TILERT_I32, 1, (const int64_t[]){ 1 }, NULL);
 	kda_saved_arguments(a, f, f->saved ? f->saved : w + l->saved);
 	args_rows(a, &r[DOUT], "dout", "r0");
 	args_rows(a, &r[DV], "dv", "w0");
@@ -241,9 +244,10 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_par
 	const Rows rows[] = ROWS_OF(p, f);
 	const States ends = GRADIENTS_STATES_OF(p, f);
 	tilert_status s = gradients_make_powers(q, SEQUENCES_OF(f), &rows[DOUT], &ends, f->qk_heads, p->workspace + l.powers);
-	if (s == TILERT_OK)
-		s = f->saved ? kda_queue_windows(q, &scan, &l.shares, p->workspace + l.back)
-			: kda_queue_saved(q, &scan, &l.shares, p->workspace + l.back, p->workspace + l.saved);
+	if (s == TILERT_OK && !f->saved)
+		s = kda_queue_saved(q, &scan, &l.shares, p->workspace + l.back, p->workspace + l.saved);
+	else if (s == TILERT_OK && !l.told)
+		s = kda_queue_windows(q, &scan, &l.shares, p->workspace + l.back);
 	if (s == TILERT_OK)
 		s = queue_kernel(q, (int[AXES]){ backward_scan, type, kda_keys(f), gate }, &each);
 	if (s == TILERT_OK && (keys || gates || p->da_log || p->ddt_bias))

@@ -223,6 +223,7 @@ static tilert_status queue_saving(Queue *q, const tilekern_kda_params *p, const 
 {
 	Args a = *call;
 	kda_saved_arguments(&a, p, saved);
+	args_tensor(&a, "outcome", saved + kda_saved(p).outcome, TILERT_I32, 1, (const int64_t[]){ 1 }, NULL);
 	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_keys(p), form }, &a);
 }
 
@@ -230,15 +231,16 @@ static tilert_status queue(Queue *q, const void *params, int sm_count)
 {
 	const tilekern_kda_params *p = params;
 	const KdaPlan l = kda_plan_joined(p, sm_count);
+	const tilert_ptr back = p->saved ? p->saved + kda_saved(p).back : p->workspace;
 	if (p->tokens == 0) {
 		const States st = states(p);
 		return states_only(q, &st);
 	}
 	Args a = kda_arguments(p);
-	kda_share_arguments(&a, &l, p->workspace);
+	kda_share_arguments(&a, &l, back);
 	if (l.way > KDA_WINDOWS)
 		return l.way == KDA_UNITS ? queue_units(q, p, &l, &a) : queue_shares(q, p, &l, &a);
-	tilert_status s = kda_queue_windows(q, p, &l, p->workspace);
+	tilert_status s = kda_queue_windows(q, p, &l, back);
 	if (s != TILERT_OK)
 		return s;
 	return p->saved ? queue_saving(q, p, &a, p->saved, p->gate_dtype == TILERT_F32 ? save_f32 : save_same) : queue_task(q, p, &a, SCAN, &l);
@@ -272,6 +274,8 @@ KdaSaved kda_saved(const tilekern_kda_params *p)
 	l.records = workspace_place(&l.bytes, chunks * 2 * RECORD);
 	l.states = workspace_place(&l.bytes, chunks * kda_columns(p) * kda_keys(p) * 2);
 	l.u = workspace_place(&l.bytes, p->batch * p->tokens * p->value_heads * p->value_dim * 2);
+	l.outcome = workspace_place(&l.bytes, (int64_t)sizeof(int32_t));
+	l.back = workspace_place(&l.bytes, KDA_SAVED_SHARES * (int64_t)sizeof(int32_t));
 	return l;
 }
 

@@ -18,7 +18,7 @@ void kda_rows(const tilekern_kda_params *p, Rows r[FORWARD_ROWS]);
 Args kda_arguments(const tilekern_kda_params *p);
 
 /* What the backward needs of the forward (saved.tile): where its parts are, and its size. */
-typedef struct KdaSaved { size_t records, states, u, bytes; } KdaSaved;
+typedef struct KdaSaved { size_t records, states, u, outcome, back, bytes; } KdaSaved;
 KdaSaved kda_saved(const tilekern_kda_params *p);
 void kda_saved_arguments(Args *a, const tilekern_kda_params *p, tilert_ptr saved);
 int64_t kda_columns(const tilekern_kda_params *p); /* of V, of a saved state; channels: kda_keys */

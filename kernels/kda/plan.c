@@ -62,7 +62,7 @@ KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count)
 {
 	const Load c = load(p, sm_count);
 	const States st = STATES_OF(p); /* in place: a CTA that ends an item may be done before another has begun it from the state that is there */
-	const bool cut = p->split == TILEKERN_SPLIT_AUTO && c.items > 0 && !whole_only(p) && !states_in_place(&st);
+	const bool cut = p->split == TILEKERN_SPLIT_AUTO && c.items > 0 && !whole_only(p) && !states_in_place(&st) && (!p->saved || c.most <= KDA_SAVED_SHARES);
 	KdaPlan l = cut ? windows(&c) : whole_items(&c);
 	l.bytes = p->split == TILEKERN_SPLIT_AUTO ? (size_t)sm_count * 2 * sizeof(int32_t) : 0; /* the same for all extents: workspaces grow with them */
 	return l;

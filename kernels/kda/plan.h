@@ -32,7 +32,7 @@ typedef struct KdaPlan {
 	size_t bytes;          /* of workspace */
 } KdaPlan;
 
-enum { KDA_LONG_MEAN = 256 /* tokens of packed sequences, LEAST_MEAN of walk.tile: with fewer they are decodes or short prompts, whose lengths are not worth a look */ };
+enum { KDA_SAVED_SHARES = 1024 /* at most, of a call with `saved` that is cut */, KDA_LONG_MEAN = 256 /* tokens of packed sequences, LEAST_MEAN of walk.tile: with fewer they are decodes or short prompts, whose lengths are not worth a look */ };
 
 int kda_keys(const tilekern_kda_params *p);    /* K that the kernel is compiled for */
 /* Whether whole items of a plan, with K = 128, are dealt by length, by a form of their own (whole.tile). */

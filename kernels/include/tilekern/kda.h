@@ -36,7 +36,8 @@ typedef struct tilekern_kda tilekern_kda;
  * should not be much below 1e-4 (kernels/kda/README.md, Domain).  Without L2NORM keys should have norms of at most 1.
  *
  * SPLIT_AUTO and SPLIT_EXACT cut sequences, but not where there are checkpoints, where key_dim is above 128, or where it is above 64,
- * dtype is TILERT_F16 and gates are f32; where final states are in the place of initial ones not in windows of more than 4 chunks (kernels/kda/DESIGN.md); SPLIT_EXACT not with `saved` either.  Else they are SPLIT_OFF.  The backward takes SPLIT_EXACT as SPLIT_OFF.
+ * dtype is TILERT_F16 and gates are f32; where final states are in the place of initial ones not in windows of more than 4 chunks (kernels/kda/DESIGN.md); SPLIT_EXACT not with `saved` either.  Else they are SPLIT_OFF.  The backward takes SPLIT_EXACT as SPLIT_OFF,
+ * and with `saved` SPLIT_AUTO, too, where the forward that left it was not cut or ran on a GPU with another number of multiprocessors.
  *
  * SPLIT_INVARIANT cuts a sequence of 1,024 tokens or more (kernels/kda/DESIGN.md, Units) where neither those exceptions nor `saved` forbid it and value_heads leave the GPU idle; the backward
  * takes it as SPLIT_OFF.  What is older than 2^-24 is dropped, as with SPLIT_AUTO, and nothing where no window is long enough: then the sequence is not cut.  A sequence that is
@@ -152,7 +153,7 @@ TILERT_API void tilekern_kda_call_destroy(tilekern_kda_call *c);
  */
 typedef struct tilekern_kda_backward_params {
 	size_t size;                       /**< of this struct; set by tilekern_kda_backward_params_init */
-	/** The forward's: extents, dtypes, options, inputs, initial states, `saved`; what else it writes and its workspace are not looked at. */
+	/** The forward's: extents, dtypes, options, inputs, initial states, `saved`; its workspace is not looked at, nor what else it writes but for whether that forbids cuts. */
 	const tilekern_kda_params *forward;
 	tilert_ptr dout;                   /**< as o */
 	tilert_ptr dfinal_state;           /**< f32 [sequences][value_heads] states, contiguous, V first as the forward's; 0: zeros */

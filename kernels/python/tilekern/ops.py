@@ -15,7 +15,7 @@ L2NORM, RAW_GATE, SIGMOID_BETA, TWICE_BETA, BOUNDED_GATE = 1, 2, 4, 8, 16
 """Bits of `options`, as tilekern/call.h has them."""
 
 CHUNK = 64
-GDN_RECORD_BYTES, KDA_RECORD_BYTES = 7296, 2 * 4480
+GDN_RECORD_BYTES, KDA_RECORD_BYTES, KDA_OUTCOME_BYTES = 7296, 2 * 4480, 256 + 4 * 1024
 TOKENS, GRADIENTS, TENSORS = 5, 8, 9  # q k v g beta, A_log dt_bias initial_state, cu_seqlens
 FINAL, SAVE = 3, 4  # of the numbers: scale options state_v_first output_final_state save lower_bound
 
@@ -61,7 +61,7 @@ def saved_bytes(kda, q, v, cu_seqlens):
     slots = B * ((T + CHUNK - 1) // CHUNK) if cu_seqlens is None else T // CHUNK + cu_seqlens.shape[0] - 1
     records = KDA_RECORD_BYTES if kda else GDN_RECORD_BYTES
     state = (V + 63) // 64 * 64 * (64 if K <= 64 else (K + 127) // 128 * 128) if kda else K * V
-    return up(slots * HV * records) + up(slots * HV * state * 2) + up(B * T * HV * V * 2)
+    return up(slots * HV * records) + up(slots * HV * state * 2) + up(B * T * HV * V * 2) + (KDA_OUTCOME_BYTES if kda and T else 0)
 
 
 def check_shapes(op, q, k, v, g, beta, kda):

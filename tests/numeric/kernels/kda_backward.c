@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/kda/kda.h"
+#include "kernels/launch/cache.h"
 #include "tests/check/random.h"
 #include "tests/numeric/kernels/backward.h"
 #include "tests/numeric/kernels/kda_run.h"
@@ -107,6 +109,23 @@ static void run_small_beta(const void *row)
 	backward_check(&b->all);
 }
 
+static void free_all(float *x[GRADIENTS])
+{
+	for (int i = 0; i < GRADIENTS; i++)
+		free(x[i]);
+}
+
+/* A forward that saves, and the workspace of its backward. */
+static void save(KdaBackward *b)
+{
+	KdaRun *r = b->r;
+	KDA_OK(tilekern_kda_saved_bytes(r->kda, &r->p, &r->p.saved_bytes));
+	b->saved = buffer_poisoned(r->p.saved_bytes);
+	r->p.saved = b->saved.p;
+	kda_run_forward(r);
+	backward_make_workspace(&b->all);
+}
+
 /* What the forward left gives the same bits as scanning it again. */
 static void run_saved(const void *row)
 {
@@ -116,18 +135,89 @@ static void run_saved(const void *row)
 	backward_run(&b->all);
 	backward_take(&b->all, want);
 	backward_poison(&b->all);
-	KDA_OK(tilekern_kda_saved_bytes(r->kda, &r->p, &r->p.saved_bytes));
-	b->saved = buffer_poisoned(r->p.saved_bytes);
-	r->p.saved = b->saved.p;
-	kda_run_forward(r);
+	save(b);
 	kda_run_check(r);
 	free(buffer_take(b->saved));
-	backward_make_workspace(&b->all);
 	backward_run(&b->all);
 	backward_expect(&b->all, want);
-	for (int i = 0; i < GRADIENTS; i++)
-		free(want[i]);
+	free_all(want);
 	backward_check(&b->all);
+}
+
+static int launches(const KdaBackward *b)
+{
+	tilekern_kda_call *c;
+	KDA_OK(tilekern_kda_backward_prepare(b->r->kda, &b->p, &c));
+	const int n = ((const Call *)(const void *)c)->n;
+	tilekern_kda_call_destroy(c);
+	return n;
+}
+
+static void run_as(KdaBackward *b, tilekern_split split, float *out[GRADIENTS])
+{
+	b->r->p.split = split;
+	backward_poison(&b->all);
+	backward_run(&b->all);
+	backward_take(&b->all, out);
+}
+
+static void expect_as(KdaBackward *b, float *const want[GRADIENTS])
+{
+	b->r->p.split = TILEKERN_SPLIT_AUTO;
+	backward_poison(&b->all);
+	backward_run(&b->all);
+	backward_expect(&b->all, want);
+}
+
+/* As if windows of no chunks were enough, which they are not. */
+static void shorten_windows(KdaBackward *b)
+{
+	const KdaSaved in = kda_saved(&b->r->p);
+	unsigned char *saved = buffer_take(b->saved);
+	assert_true(*(int32_t *)(void *)(saved + in.outcome) > 1);
+	memset(saved + in.back, 0, KDA_SAVED_SHARES * sizeof(int32_t));
+	OK(tilert_upload(numeric_device(), b->saved.p, saved, b->saved.bytes));
+	free(saved);
+}
+
+/* Shares begin where the forward left that they may, which is not looked for again; where it left nothing for this call, items are whole. */
+static void run_outcome(const void *row)
+{
+	KdaBackward *b = make(row);
+	KdaRun *r = b->r;
+	tilekern_kda *own = r->kda;
+	float *cut[GRADIENTS], *short_cut[GRADIENTS], *whole[GRADIENTS];
+	save(b);
+	const int n = launches(b);
+	run_as(b, TILEKERN_SPLIT_AUTO, cut);
+	run_as(b, TILEKERN_SPLIT_OFF, whole);
+	assert_int_equal(launches(b), n);
+	shorten_windows(b);
+	run_as(b, TILEKERN_SPLIT_AUTO, short_cut);
+	assert_true(memcmp(short_cut[DV], whole[DV], (size_t)backward_elements(&b->all, DV) * sizeof *whole[DV]) != 0);
+
+	r->p.checkpoint_state = 16; /* for which the forward would not have been cut */
+	assert_int_equal(launches(b), n + 1);
+	expect_as(b, cut);
+	r->p.checkpoint_state = 0;
+
+	if (numeric_on_cpu()) {
+		OK(tilert_cpu_configure(numeric_device(), 1, ((const KdaRow *)row)->processors + 1));
+		KDA_OK(tilekern_kda_open(numeric_device(), &r->kda));
+		backward_make_workspace(&b->all);
+		expect_as(b, whole);
+		tilekern_kda_close(r->kda);
+		r->kda = own;
+	}
+
+	r->p.split = TILEKERN_SPLIT_OFF; /* in the place of one that was cut */
+	kda_run_forward(r);
+	expect_as(b, whole);
+	free(buffer_take(b->saved));
+	free_all(cut);
+	free_all(short_cut);
+	free_all(whole);
+	backward_release(&b->all);
 }
 
 /* ---- refusals ---- */
@@ -278,7 +368,7 @@ static void run_random(const void *unused)
 
 size_t kda_backward_cases(NumericCase *out)
 {
-	static const int mixed[] = { 40, 0, 1, 65, 33, 130, -1 }, few[] = { 33, 0, 66, -1 }, longest[] = { 70, 1100, 0, 500, -1 }, dealt[] = { 250, 0, 1100, 33, 900, 300, 1, -1 };
+	static const int mixed[] = { 40, 0, 1, 65, 33, 130, -1 }, few[] = { 33, 0, 66, -1 }, two[] = { 1000, 600, -1 }, longest[] = { 70, 1100, 0, 500, -1 }, dealt[] = { 250, 0, 1100, 33, 900, 300, 1, -1 };
 	static const struct { const char *name; void (*run)(const void *); KdaRow row; } cases[] = {
 		{ "bounded", run_gradients, { .tokens = 173, .value_heads = 2, .qk_heads = 2, .seed = 1 } },
 		{ "states", run_gradients, { .batch = 2, .tokens = 77, .gate = KDA_MILD, .states = KDA_BOTH, .seed = 2 } },
@@ -351,6 +441,8 @@ size_t kda_backward_cases(NumericCase *out)
 		{ "f32_saved_any_gate", run_saved, { .tokens = 130, .gate = KDA_ANY, .states = KDA_BOTH, .seed = 38 } },
 		{ "pool", run_gradients, { .batch = 3, .tokens = 40, .pool = { .slots = true, .nulls = true, .has = true }, .states = KDA_BOTH, .seed = 39 } },
 		{ "cut", run_saved, { .tokens = 1300, .split = TILEKERN_SPLIT_AUTO, .processors = 6, .states = KDA_BOTH, .seed = 40 } },
+		{ "cut_as_the_forward", run_outcome, { .tokens = 1100, .split = TILEKERN_SPLIT_AUTO, .processors = 6, .states = KDA_BOTH, .seed = 56 } },
+		{ "cut_as_the_forward_K64", run_outcome, { .lengths = two, .key_dim = 64, .value_dim = 64, .gate = KDA_RESETS, .split = TILEKERN_SPLIT_AUTO, .processors = 6, .states = KDA_BOTH, .seed = 57 } },
 		{ "cut_mild", run_saved, { .tokens = 900, .gate = KDA_MILD, .split = TILEKERN_SPLIT_AUTO, .processors = 5, .states = KDA_BOTH, .seed = 41 } },
 		{ "long_positive", run_gradients, { .tokens = 4096, .key_dim = 64, .value_dim = 64, .gate = KDA_MILD, .keys = KDA_POSITIVE, .split = TILEKERN_SPLIT_OFF,
 			.states = KDA_BOTH, .seed = 66, .overall = .008 } },
