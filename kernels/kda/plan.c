@@ -33,7 +33,7 @@ static Load load(const tilekern_kda_params *p, int sm_count)
 {
 	const int size = kda_keys(p) == FULL ? FULL : NARROW, most = kda_keys(p) == NARROW ? 2 * sm_count : sm_count;
 	const int64_t n = sequences_count(SEQUENCES_OF(p)), items = n * p->value_heads * ceil_div(p->value_dim, size), halves = n * p->value_heads * ceil_div(p->value_dim, NARROW);
-	const int64_t all = p->cu_seqlens ? p->tokens / CHUNK + n : n * ceil_div(p->tokens, CHUNK), each = n > 0 ? ceil_div(all, n) : 0;
+	const int64_t all = p->cu_seqlens ? p->tokens / CHUNK + 2 * n : n * ceil_div(p->tokens, CHUNK), each = n > 0 ? ceil_div(all, n) : 0;
 	const int64_t longest = p->cu_seqlens && 4 * each < all ? 4 * each : each, turns = ceil_div(items, most) * each;
 	const int64_t small = ceil_div(halves, most) * each, part = n > 0 ? ceil_div(all * (items / n), most) : 0;
 	Load c = { items, turns > longest ? turns : longest, turns, part > 0 && part < SHORTEST ? SHORTEST : part, .most = most };
@@ -140,7 +140,7 @@ static int64_t unit_chunks(const KdaPlan *l, int64_t chunks)
 static KdaPlan units(const tilekern_kda_params *p, const Load *c)
 {
 	const int64_t n = sequences_count(SEQUENCES_OF(p)), lanes = n > 0 ? c->items / n : 0, longest = ceil_div(p->tokens, CHUNK);
-	const int64_t all = (p->cu_seqlens ? p->tokens / CHUNK + n : n * longest) * lanes;
+	const int64_t all = (p->cu_seqlens ? p->tokens / CHUNK + 2 * n : n * longest) * lanes;
 	const bool few = 2 * lanes <= c->most, narrow = kda_keys(p) == NARROW;
 	KdaPlan whole = whole_items(c), l = { .ctas = c->most, .way = KDA_UNITS, .keys = narrow ? NARROW : FULL };
 	whole.begins_count = l.begins_count = all / SHORTEST + 1;

@@ -128,6 +128,47 @@ static void run_even(const void *spec)
 	free(d);
 }
 
+/* Shares of one long sequence and short ones: an item takes some 1.5 chunks beside its own, and the busiest CTA has not a quarter more than the mean.  Every token is some CTA's, once. */
+static void run_shares(const void *spec)
+{
+	enum { LANES = 12, CTAS = 132, SHORT_ONES = 31 };
+	const int64_t n = SHORT_ONES + 2, shape[] = { CTAS, 4 };
+	int32_t cu[SHORT_ONES + 2] = { 0, 7168 };
+	double all = 0, most = 0;
+	tilert_kernel *k;
+	Random r;
+	(void)spec;
+	random_init(&r, 6);
+	for (int i = 1; i <= SHORT_ONES; i++)
+		cu[i + 1] = cu[i] + 17 + (int32_t)pick(&r, 240);
+	Buffer offsets = buffer_of(cu, sizeof cu), shares = buffer_poisoned(CTAS * 4 * sizeof(int32_t));
+	const tilert_arg args[] = { tensor_arg("cu", offsets, TILERT_I32, 1, &n), tensor_arg("shares", shares, TILERT_I32, 2, shape), { .name = "SEQS", .kind = TILERT_ARG_DIM, .i = n - 1 },
+		{ .name = "CTAS", .kind = TILERT_ARG_DIM, .i = CTAS }, { .name = "lanes", .kind = TILERT_ARG_SCALAR, .i = LANES }, { .name = "tokens", .kind = TILERT_ARG_SCALAR, .i = cu[n - 1] } };
+	OK(tilert_module_kernel(numeric_module("dealt.tmod"), "shared_out", &k));
+	OK(tilert_launch(k, args, sizeof args / sizeof args[0], NULL));
+	OK(tilert_stream_sync(numeric_device(), NULL));
+	int32_t *got = buffer_take(shares);
+	int64_t tokens = 0;
+	for (int c = 0; c < CTAS; c++) {
+		const int32_t *s = &got[4 * c];
+		double load = 0;
+		for (int i = s[0]; i <= s[2]; i++) {
+			const int32_t start = cu[i / LANES], end = cu[i / LANES + 1], from = i == s[0] && s[1] > start ? s[1] : start, to = i == s[2] && s[3] < end ? s[3] : end;
+			load += (to - from + CHUNK - 1) / CHUNK + 1.5;
+			tokens += to - from;
+		}
+		all += load;
+		most = fmax(most, load);
+	}
+	print_message("the busiest CTA has %.3f of the mean\n", most * CTAS / all);
+	assert_int_equal(tokens, (int64_t)LANES * cu[n - 1]);
+	if (most * CTAS > 1.25 * all)
+		fail_msg("more than 1.25");
+	buffer_free(offsets);
+	buffer_free(shares);
+	free(got);
+}
+
 /* Offsets that do not ascend are the caller's error: still every item is dealt once. */
 static void run_wild(const void *spec)
 {
@@ -149,5 +190,6 @@ size_t dealt_cases(NumericCase *out)
 	out[0] = (NumericCase){ .name = "dealt_once", .run = run_random };
 	out[1] = (NumericCase){ .name = "dealt_evenly", .run = run_even };
 	out[2] = (NumericCase){ .name = "dealt_wild_offsets", .run = run_wild };
-	return 3;
+	out[3] = (NumericCase){ .name = "dealt_shares", .run = run_shares };
+	return 4;
 }

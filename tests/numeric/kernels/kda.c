@@ -573,7 +573,7 @@ static const ChoiceRow choices[] = {
 	{ { .name = "strong", .lengths = one_long_lengths, .spare = 50, .gate = KDA_FIVE, .states = KDA_BOTH, .processors = 9 }, CUT },
 	{ { .name = "tried", .lengths = one_long_lengths, .states = KDA_BOTH, .gate16 = true, .processors = 9 }, CUT },
 	{ { .name = "zero", .lengths = one_long_lengths, .gate = KDA_ZERO, .states = KDA_BOTH, .processors = 9 }, WHOLE_BY_WINDOWS },
-	{ { .name = "in_part", .lengths = one_long_lengths, .gate = KDA_RARE, .states = KDA_BOTH, .value_heads = 2, .processors = 12 }, WHOLE_BY_WINDOWS },
+	{ { .name = "in_part", .lengths = one_long_lengths, .gate = KDA_RARE, .states = KDA_BOTH, .value_heads = 2, .processors = 12, .seed = 2 }, WHOLE_BY_WINDOWS },
 	{ { .name = "long_windows", .lengths = far_longer_lengths, .gate = KDA_MILD, .key_dim = 40, .value_dim = 40, .states = KDA_BOTH, .processors = 5 }, CUT },
 };
 
