@@ -20,7 +20,10 @@ def test_opcheck_forward(name, save):
     args = fwd_args(name, save=save)
     for t in args[:5]:
         t.requires_grad_()
-    torch.library.opcheck(getattr(torch.ops.tilekern, f"{name}_fwd").default, args)
+    checks = ["test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"]
+    if name == "kda" and save:
+        checks.pop()  # it compares `saved`, in which there are bytes that nobody writes; test_compile has the bits of the rest
+    torch.library.opcheck(getattr(torch.ops.tilekern, f"{name}_fwd").default, args, test_utils=checks)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
