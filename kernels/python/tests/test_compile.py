@@ -15,15 +15,24 @@ def fwd_args(name, **kwargs):
     return (*inputs(name == "kda", T=64, H=1, HV=2), None, None, state, None, 0.0, 0, False, True, kwargs.get("save", False))
 
 
+def with_gradients(function, args):
+    leaves = [t.detach().clone().requires_grad_() for t in args[:5]]
+    o, state = function(*leaves, *args[5:])
+    return (o, state, *torch.autograd.grad(o.float().square().sum() + state.sum(), leaves))
+
+
 @pytest.mark.parametrize("name,save", [(n, s) for n in FUNCTIONS for s in (False, True)])
 def test_opcheck_forward(name, save):
     args = fwd_args(name, save=save)
     for t in args[:5]:
         t.requires_grad_()
-    checks = ["test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"]
+    checks, op = ["test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"], getattr(torch.ops.tilekern, f"{name}_fwd").default
     if name == "kda" and save:
-        checks.pop()  # it compares `saved`, in which there are bytes that nobody writes; test_compile has the bits of the rest
-    torch.library.opcheck(getattr(torch.ops.tilekern, f"{name}_fwd").default, args, test_utils=checks)
+        checks.pop()  # it compares `saved`, too, in which there are bytes that nobody writes
+        compiled = torch.compile(lambda *a: op(*a)[:2], backend="aot_eager", dynamic=True)
+        for a, b in zip(with_gradients(compiled, args), with_gradients(lambda *a: op(*a)[:2], args)):
+            assert torch.equal(a, b)
+    torch.library.opcheck(op, args, test_utils=checks)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
