@@ -42,7 +42,7 @@ typedef struct tilekern_kda tilekern_kda;
  * SPLIT_INVARIANT cuts a sequence of 1,024 tokens or more (kernels/kda/DESIGN.md, Units) where neither those exceptions nor `saved` forbid it and value_heads leave the GPU idle; the backward
  * takes it as SPLIT_OFF.  What is older than 2^-24 is dropped, as with SPLIT_AUTO, and nothing where no window is long enough: then the sequence is not cut.  A sequence that is
  * cut has other bits than its pieces have; whatever is not cut, SPLIT_OFF included, has the same bits in pieces cut at multiples of 64 tokens with f32 states, but where keys are
- * nearly the same: the first 64 tokens of a piece do not know of those before (DESIGN.md, Any gate).
+ * nearly the same: the first 64 tokens of a piece do not know of those before (DESIGN.md, Keys that are alike).
  */
 typedef struct tilekern_kda_params {
 	size_t size;                         /**< of this struct; set by tilekern_kda_params_init */

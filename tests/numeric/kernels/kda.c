@@ -517,8 +517,12 @@ static const KdaRow rows[] = {
 	{ .name = "keys_positive", .tokens = 200, .gate = KDA_MILD, .keys = KDA_POSITIVE, .states = KDA_FINAL },
 	{ .name = "keys_positive_zero", .tokens = 200, .gate = KDA_ZERO, .keys = KDA_POSITIVE, .states = KDA_FINAL },
 	{ .name = "keys_collinear", .tokens = 200, .gate = KDA_MILD, .keys = KDA_COLLINEAR, .states = KDA_FINAL },
-	/* The first 64 tokens are made without exact.tile: .0051 */
-	{ .name = "keys_collinear_to_two", .tokens = 300, .gate = KDA_MILD, .keys = KDA_COLLINEAR, .to_two = true, .states = KDA_FINAL, .overall = 0.006 },
+	{ .name = "keys_collinear_to_two", .tokens = 300, .gate = KDA_MILD, .keys = KDA_COLLINEAR, .to_two = true, .states = KDA_FINAL },
+	/* Chunks that know of no keys before them, one form each. */
+	{ .name = "keys_collinear_to_two_16", .tokens = 16, .value_heads = 2, .gate = KDA_MILD, .gate16 = true, .keys = KDA_COLLINEAR, .to_two = true, .states = KDA_FINAL },
+	{ .name = "keys_collinear_to_two_first", .tokens = 64, .gate = KDA_MILD, .keys = KDA_COLLINEAR, .to_two = true, .states = KDA_FINAL },
+	{ .name = "keys_collinear_to_two_first_k64", .tokens = 64, .gate = KDA_MILD, .key_dim = 64, .value_dim = 64, .keys = KDA_COLLINEAR, .to_two = true, .states = KDA_FINAL },
+	{ .name = "keys_collinear_to_two_first_k256", .tokens = 64, .gate = KDA_MILD, .key_dim = 256, .value_dim = 64, .keys = KDA_COLLINEAR, .to_two = true, .states = KDA_FINAL },
 	{ .name = "keys_collinear_zero", .tokens = 200, .gate = KDA_ZERO, .keys = KDA_COLLINEAR, .states = KDA_FINAL },
 	{ .name = "keys_collinear_norm", .tokens = 200, .gate = KDA_MILD, .keys = KDA_COLLINEAR, .options = NORM, .states = KDA_FINAL },
 	{ .name = "beta_to_two", .tokens = 200, .gate = KDA_MILD, .to_two = true, .states = KDA_FINAL },
