@@ -28,37 +28,8 @@ static V bf16_bits(Lower *L, V f)
 	return LLVMBuildSelect(L->b, nan, const_i32(L, 0x7fff), r, "");
 }
 
-/* Whether LLVM may take it for the conversion of an integer that is beyond f16. */
-static bool of_integers(V f, int depth)
-{
-	if (!LLVMIsAInstruction(f) || depth == 0)
-		return false;
-	switch (LLVMGetInstructionOpcode(f)) {
-	case LLVMSIToFP: case LLVMUIToFP: return LLVMGetIntTypeWidth(LLVMTypeOf(LLVMGetOperand(f, 0))) > 16;
-	case LLVMFAdd: case LLVMFSub: case LLVMFMul: return of_integers(LLVMGetOperand(f, 0), depth - 1) || of_integers(LLVMGetOperand(f, 1), depth - 1);
-	case LLVMFNeg: return of_integers(LLVMGetOperand(f, 0), depth - 1);
-	default: return false;
-	}
-}
-
-enum { ARITHMETIC_DEPTH = 6 };
-
-/* What becomes an infinity of f16 begins below this.  LLVM 22 takes f32(f16(n)) for f32(n) where n has few digits, however large it is: a bound is
- * what it does not look through. */
-static V bounded_f16(Lower *L, V f)
-{
-	if (!of_integers(f, ARITHMETIC_DEPTH))
-		return f;
-	V x = intrinsic(L, "llvm.minimum", &L->f32, 1, (V[]){ f, const_f32(L, 65536) }, 2);
-	return intrinsic(L, "llvm.maximum", &L->f32, 1, (V[]){ x, const_f32(L, -65536) }, 2);
-}
-
 V narrow_pair(Lower *L, V lo, V hi, DType to)
 {
-	if (to == DT_F16) {
-		lo = bounded_f16(L, lo);
-		hi = bounded_f16(L, hi);
-	}
 	if (!L->ops->halves && to == DT_BF16) {
 		V w = LLVMBuildOr(L->b, bf16_bits(L, lo), LLVMBuildShl(L->b, bf16_bits(L, hi), const_i32(L, 16), ""), "");
 		return word_to_pair(L, w, to);
@@ -81,6 +52,14 @@ void widen_pair(Lower *L, V pair, DType from, V out[2])
 		out[i] = LLVMBuildFPExt(L->b, LLVMBuildExtractElement(L->b, pair, const_i32(L, i), ""), L->f32, "");
 }
 
+/* Fenced where it may be beyond f16: LLVM 22 takes f32(f16(n)) for f32(n) where n has few digits, however large it is.  A fence is no instruction. */
+static V integer_to_f32(Lower *L, V n, bool has_sign)
+{
+	V f = has_sign ? LLVMBuildSIToFP(L->b, n, L->f32, "") : LLVMBuildUIToFP(L->b, n, L->f32, "");
+	bool fits = LLVMGetIntTypeWidth(LLVMTypeOf(n)) <= 16;
+	return fits || LLVMIsConstant(f) ? f : intrinsic(L, "llvm.arithmetic.fence", &L->f32, 1, &f, 1);
+}
+
 static V to_f32(Lower *L, V v, DType from)
 {
 	switch (from) {
@@ -95,8 +74,8 @@ static V to_f32(Lower *L, V v, DType from)
 		L->ops->widen8(L, from, LLVMBuildZExt(L->b, v, L->i16, ""), out);
 		return out[0];
 	}
-	case DT_I8: case DT_I16: case DT_I32: case DT_I64: return LLVMBuildSIToFP(L->b, v, L->f32, "");
-	case DT_BOOL: case DT_U8: case DT_U16: case DT_U32: case DT_U64: return LLVMBuildUIToFP(L->b, v, L->f32, "");
+	case DT_I8: case DT_I16: case DT_I32: case DT_I64: return integer_to_f32(L, v, true);
+	case DT_BOOL: case DT_U8: case DT_U16: case DT_U32: case DT_U64: return integer_to_f32(L, v, false);
 	case DT_NONE: break;
 	}
 	abort();
@@ -126,7 +105,7 @@ static V from_f32(Lower *L, V v, DType to)
 	if (to == DT_BF16 && !L->ops->halves)
 		return LLVMBuildBitCast(L->b, LLVMBuildTrunc(L->b, bf16_bits(L, v), L->i16, ""), t, "");
 	if (to == DT_BF16 || to == DT_F16)
-		return LLVMBuildFPTrunc(L->b, to == DT_F16 ? bounded_f16(L, v) : v, t, "");
+		return LLVMBuildFPTrunc(L->b, v, t, "");
 	if (dtype_is_float8(to))
 		return LLVMBuildTrunc(L->b, L->ops->narrow8(L, to, v, const_f32(L, 0)), L->i8, "");
 	if (to == DT_BOOL)
