@@ -1,11 +1,13 @@
 """Times the library beside FLA, FlashQLA, FlashInfer and cuDNN on one GPU, in one process, and checks it first.
 
-    python3 peers.py [gdn] [mixes] [engine] [gdn_backward] [gdn_training] [kda] [kda_mixes] [kda_engine] [kda_backward] [kda_training] [--peers flash_qla,flashinfer] [--rows 3] [--csv out.csv]
+    python3 peers.py [gdn] [mixes] [engine] [gdn_backward] [gdn_training] [kda] [kda_mixes] [kda_engine] [kda_backward] [kda_training] [--peers flash_qla,flashinfer]
+                     [--eager] [--only "operator 8x4096 .* strong"] [--first 2] [--rows 3] [--rep 3] [--csv out.csv]
 
-Every figure is in ms, the median of five rounds in which all libraries have their turn; of a round, the median of triton's do_bench (L2
-flushed before each run) over replays of a CUDA graph of the call.  "e" marks a call that would not be captured.  A library that is not
-installed is left out.  Random data; the library's o and final state are compared with a float64 recurrence of one or two heads before it is
-timed; gradients with those of the recurrence for 200 tokens of two heads, GDN's of four.  FlashKDA is vLLM's: FLASHKDA_SO is the path of `_flashkda_C.abi3.so`, which is in
+Every figure is in ms, the median of five rounds in which all libraries have their turn; of a round, the median of triton's do_bench (L2 flushed before
+each run) over replays of a CUDA graph of the call.  "e" marks a call that would not be captured.  With --eager it is of calls as a program launches them,
+ours by the package's functions: each by itself, when the L2 is flushed and the GPU idle, so that what the host takes is in it.  A library that is not
+installed is left out.  Random data; the library's o and final state are compared with a float64 recurrence of one or two heads before it is timed; gradients
+with those of the recurrence for 200 tokens of two heads, GDN's of four.  FlashKDA is vLLM's: FLASHKDA_SO is the path of `_flashkda_C.abi3.so`, which is in
 the wheel of vllm 0.33 and loads without the rest of it.
 """
 import argparse
@@ -16,6 +18,8 @@ import importlib
 import math
 import os
 import random
+import re
+import statistics
 import sys
 import time
 
@@ -24,7 +28,7 @@ import torch.nn.functional as F
 from triton.testing import do_bench
 
 import engine
-from tilekern import ops
+import tilekern
 
 dev = "cuda"
 start = time.time()
@@ -80,7 +84,7 @@ def graph_of(fn):
     return graph
 
 
-def ready(fn):
+def ready(fn, eager):
     """What to time - a replay of a CUDA graph of the call, or the call - and "" or "e"; None when the call fails."""
     try:
         for _ in range(3):
@@ -89,6 +93,8 @@ def ready(fn):
     except Exception as e:
         say("   failed:", type(e).__name__, str(e)[:200])
         return None, ""
+    if eager:
+        return fn, ""
     try:
         return graph_of(fn).replay, ""
     except Exception as e:
@@ -98,14 +104,36 @@ def ready(fn):
         return fn, "e"
 
 
-def medians(calls, rep):
+def alone(fn, rep):
+    """Median milliseconds from the host's beginning of a call to the GPU's end of it; the GPU is idle before."""
+    flush = torch.empty(256 << 20, dtype=torch.uint8, device=dev)
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    times, until = [], time.perf_counter() + rep / 1e3
+    while not times or time.perf_counter() < until:
+        flush.zero_()
+        torch.cuda.synchronize()
+        begin.record()
+        fn()
+        end.record()
+        end.synchronize()
+        times.append(begin.elapsed_time(end))
+    return statistics.median(times)
+
+
+def medians(a, calls):
     """Milliseconds of each, and how it was timed.  By turns, when all are compiled: the GPU's clock falls while it is busy."""
-    run = {name: ready(fn) for name, fn in calls.items()}
+    run = {name: ready(fn, a.eager) for name, fn in calls.items()}
+    clock = alone if a.eager else functools.partial(do_bench, warmup=10, return_mode="median")
     times = {name: [] for name in calls}
     for _ in range(ROUNDS):
         for name, (fn, _) in run.items():
-            times[name].append(do_bench(fn, warmup=10, rep=rep, return_mode="median") if fn else math.nan)
-    return {name: (sorted(t)[ROUNDS // 2], run[name][1]) for name, t in times.items()}
+            times[name].append(clock(fn, rep=a.rep) if fn else math.nan)
+    return {name: (statistics.median(t), run[name][1]) for name, t in times.items()}
+
+
+def chosen(a, rows, name):
+    """Those that --only leaves, each after its name."""
+    return [(n, *row) for row in rows for n in [name(*row)] if a.only.search(n)]
 
 
 def optional(name, peers):
@@ -145,31 +173,22 @@ def checked(o, ht, reference, what, limit=0.006):
     return errors
 
 
-OPERATOR = ops.L2NORM | ops.RAW_GATE | ops.BOUNDED_GATE | ops.SIGMOID_BETA  # what KDA's operator has in it
-GRADIENTS = "dq dk dv dg dbeta dA_log ddt_bias dinitial_state".split()
-
-
-def our_forward(name, q, k, v, g, beta, A_log=None, dt_bias=None, **more):
-    """A function that queues the call and gives (o, final state, saved)."""
-    op = getattr(torch.ops.tilekern, f"{name}_infer")
-    return lambda: op(q, k, v, g, beta, A_log, dt_bias, **{"output_final_state": True, **more})
-
-
-def our_backward(name, q, k, v, g, beta, A_log, dt_bias, cu_seqlens, saved, dout, options):
-    """A function that queues the backward and gives the gradients by name; without `saved` the forward is scanned again."""
-    op, wanted = getattr(torch.ops.tilekern, f"{name}_bwd"), 0b1111111 if A_log is not None else 0b11111
-    return lambda: dict(zip(GRADIENTS, op(q, k, v, g, beta, A_log, dt_bias, None, cu_seqlens, saved, dout, None, options=options, wanted=wanted)))
+def kda_of(module, operator, **more):
+    """chunk_kda, the library's or FLA's: of q, k, v, g, beta and, with the norm, gate and sigmoid in it, A_log and dt_bias."""
+    whole = dict(use_qk_l2norm_in_kernel=True, use_gate_in_kernel=True, use_beta_sigmoid_in_kernel=True) if operator else {}
+    more = {"safe_gate": True, "lower_bound": -5.0, **whole, **more}
+    return lambda q, k, v, g, beta, *gate: module.chunk_kda(q, k, v, g, beta, **dict(zip(("A_log", "dt_bias"), gate)), **more)
 
 
 def gdn_rows(a):
-    for hq, hv, lengths in GDN[: a.rows]:
-        yield gdn_row(a, f"gdn {hq}/{hv} {len(lengths)}x{lengths[0]}", hq, hv, lengths)
+    for row in chosen(a, GDN[a.first : a.rows], lambda hq, hv, lengths: f"gdn {hq}/{hv} {len(lengths)}x{lengths[0]}"):
+        yield gdn_row(a, *row)
 
 
 def mix_rows(a):
-    rows = [(hq, hv, name, lengths) for hq, hv in ((16, 32), (4, 8), (16, 64)) for name, lengths in mixes().items()]
-    for hq, hv, name, lengths in rows[: a.rows]:
-        yield gdn_row(a, f"gdn {hq}/{hv} {name}", hq, hv, lengths)
+    rows = [(hq, hv, *mix) for hq, hv in ((16, 32), (4, 8), (16, 64)) for mix in mixes().items()]
+    for name, hq, hv, _, lengths in chosen(a, rows[a.first : a.rows], "gdn {}/{} {}".format):
+        yield gdn_row(a, name, hq, hv, lengths)
 
 
 def gdn_row(a, name, hq, hv, lengths):
@@ -184,8 +203,8 @@ def gdn_row(a, name, hq, hv, lengths):
     h0 = torch.randn(N, hv, D, D, device=dev)
     cu = torch.tensor([0] + torch.tensor(lengths).cumsum(0).tolist(), device=dev)
     cu32 = cu.int()
-    call = our_forward("gdn", q, k, v, g, beta, initial_state=h0, cu_seqlens=cu32, options=ops.L2NORM, state_v_first=True)
-    o, ht, _ = call()
+    call = lambda: tilekern.chunk_gated_delta_rule(q, k, v, g, beta, initial_state=h0, output_final_state=True, cu_seqlens=cu32, use_qk_l2norm_in_kernel=True, state_v_first=True)
+    o, ht = call()
     for h, n in ((0, 0), (hv - 1, N - 1)):
         x = slice(cu[n].item(), cu[n + 1].item())
         want = recurrence(q[0, x, h * hq // hv], k[0, x, h * hq // hv], v[0, x, h], g[0, x, h], beta[0, x, h], h0[n, h].T)
@@ -200,15 +219,15 @@ def gdn_row(a, name, hq, hv, lengths):
         calls["flashinfer"] = lambda: fi.chunk_gated_delta_rule(q[0], k[0], v[0], g=al, beta=beta[0], initial_state=h0,
                                                                 output_final_state=True, cu_seqlens=cu, output=oo, output_state=st)
     heads = T * hv
-    return name, errors, medians(calls, a.rep), 163840 * heads, (512 * hq / hv + 520) * heads + 131072 * N * hv
+    return name, errors, medians(a, calls), 163840 * heads, (512 * hq / hv + 520) * heads + 131072 * N * hv
 
 
 def engine_rows(a):
     """What an engine runs between its convolution and its output norm: one call of ours, and FlashInfer's with vLLM's copies around it."""
     fi = optional("flashinfer.gdn_prefill", a.peers)
     lengths = {"1x8192": [8192], "4x2048": [2048] * 4, **{n: l for n, l in mixes().items() if n in ("7168+31xU(17,256)", "64x128", "64xU(100,160)", "lognormal")}}
-    rows = [(hq, hv, name, x) for hq, hv in ((16, 32), (4, 8), (16, 64)) for name, x in lengths.items()]
-    for hq, hv, name, x in rows[: a.rows]:
+    rows = [(hq, hv, *mix) for hq, hv in ((16, 32), (4, 8), (16, 64)) for mix in lengths.items()]
+    for name, hq, hv, _, x in chosen(a, rows[a.first : a.rows], "engine {}/{} {}".format):
         step = engine.Step(hq, hv, x)
         before = step.pool.clone()
         call = step.tilekern
@@ -216,15 +235,15 @@ def engine_rows(a):
         for h, n in ((0, 0), (hv - 1, len(x) - 1)):
             q, k, v, g, beta, h0, rows_of = step.reference(h, n, before)
             want = recurrence(q, k, v, g, beta, h0)
-            errors = checked(step.o[rows_of, h], step.pool[step.slots[n], h].T, want, f"engine {hq}/{hv} {name} head {h}")
+            errors = checked(step.o[rows_of, h], step.pool[step.slots[n], h].T, want, f"{name} head {h}")
         step.pool.copy_(before)
         calls = {"tilekern": call, "around": step.around}
         if fi:
             calls["flashinfer"] = lambda: step.flashinfer(fi)
-        times = medians(calls, a.rep)
+        times = medians(a, calls)
         say("   what is around FlashInfer's kernel: {0:.4f} ms".format(times.pop("around")[0]))
         heads = step.T * hv
-        yield f"engine {hq}/{hv} {name}", errors, times, 163840 * heads, (512 * hq / hv + 516) * heads + 131072 * len(x) * hv
+        yield name, errors, times, 163840 * heads, (512 * hq / hv + 516) * heads + 131072 * len(x) * hv
 
 
 def kda_inputs(B, T, H, D, shift):
@@ -272,13 +291,11 @@ def kda_calls(a, raw, logit, x, D, lengths, packed):
     zeros = torch.zeros(H, device=dev), torch.zeros(H * D, device=dev)
     cu = torch.tensor([0] + torch.tensor(lengths).cumsum(0).tolist(), device=dev, dtype=torch.int32)
     at, long = {"cu_seqlens": cu} if packed else {}, {"cu_seqlens": cu.long()} if packed else {}
-    calls = {"kernel": {"tilekern": our_forward("kda", q, k, v, g, beta, **at)},
-             "operator": {"tilekern": our_forward("kda", rq, rk, v, rg, logit, *zeros, options=OPERATOR, **at)}}
-    if fla:
-        calls["kernel"]["fla"] = lambda: fla.chunk_kda(q=q, k=k, v=v, g=g, beta=beta, output_final_state=True, safe_gate=True, lower_bound=-5.0, **long)
-        calls["operator"]["fla"] = lambda: fla.chunk_kda(
-            q=rq, k=rk, v=v, g=rg, beta=logit, A_log=zeros[0], dt_bias=zeros[1], output_final_state=True, use_qk_l2norm_in_kernel=True,
-            use_gate_in_kernel=True, use_beta_sigmoid_in_kernel=True, safe_gate=True, lower_bound=-5.0, **long)
+    given = {"kernel": (q, k, v, g, beta), "operator": (rq, rk, v, rg, logit, *zeros)}
+    calls = {what: {} for what in given}
+    for name, module, sequences in (("tilekern", tilekern, at), ("fla", fla, long)):
+        for what, inputs in given.items() if module else ():
+            calls[what][name] = functools.partial(kda_of(module, what == "operator", output_final_state=True, **sequences), *inputs)
     if dnn and D == 128:
         flat = lambda *xs: [t.reshape(-1, *t.shape[2:]) for t in xs]
         of_kernel, of_operator = flat(q, k, v, g.float(), beta), flat(rq, rk, v, rg.float(), logit)
@@ -295,12 +312,11 @@ def kda_calls(a, raw, logit, x, D, lengths, packed):
 def kda_row(a, title, H, D, lengths, shift, packed):
     N, T = len(lengths), sum(lengths)
     raw, logit, x = kda_inputs(*((1, T) if packed else (N, lengths[0])), H, D, shift)
-    for what, calls in kda_calls(a, raw, logit, x, D, lengths, packed).items():
-        name = f"kda {what} {title}"
-        o, ht, _ = calls["tilekern"]()
+    for name, what, calls in chosen(a, kda_calls(a, raw, logit, x, D, lengths, packed).items(), lambda what, _: f"kda {what} {title}"):
+        o, ht = calls["tilekern"]()
         at = dict(rows=slice(T - lengths[-1], T), n=N - 1) if packed else {}
         errors = kda_checked(o, ht, x, 0 if packed else N - 1, H - 1, name, **at)
-        yield name, errors, medians(calls, a.rep), 10 * D * D * T * H, (10 * D + 2) * T * H
+        yield name, errors, medians(a, calls), 10 * D * D * T * H, (10 * D + 2) * T * H
 
 
 def kda_rows(a):
@@ -320,12 +336,12 @@ def kda_engine_rows(a):
     """A KDA layer's step of an engine: one call of ours, and FlashKDA, cuDNN and FLA with the copies that vLLM has around FlashKDA."""
     fla, dnn = optional("fla.ops.kda", a.peers), optional("cudnn.linear_attention.ops", a.peers)
     lengths = {"1x2048": [2048], "1x8192": [8192], "4x2048": [2048] * 4, **{n: l for n, l in mixes().items() if n in ("7168+31xU(17,256)", "64xU(100,160)")}}
-    rows = [(H, name, x) for H in (8, 12, 32) for name, x in lengths.items()]
-    for H, name, x in rows[a.first : a.rows]:
+    rows = [(H, *mix) for H in (8, 12, 32) for mix in lengths.items()]
+    for name, H, _, x in chosen(a, rows[a.first : a.rows], "kda engine {} {}".format):
         step = engine.KdaStep(H, x)
         before = step.pool.clone()
         step.tilekern()
-        errors = max(checked(step.o[rows_of, h], step.pool[step.slots[n], h].T, recurrence(*given), f"kda engine {H} {name} head {h}")
+        errors = max(checked(step.o[rows_of, h], step.pool[step.slots[n], h].T, recurrence(*given), f"{name} head {h}")
                      for h, n in ((0, 0), (H - 1, len(x) - 1)) for *given, rows_of in (step.reference(h, n, before),))
         step.pool.copy_(before)
         calls = {"tilekern": step.tilekern, "around": step.around}
@@ -335,13 +351,13 @@ def kda_engine_rows(a):
             calls["cudnn"] = lambda: step.cudnn(dnn)
         if fla:
             calls["fla"] = lambda: step.fla(fla)
-        times = medians(calls, a.rep)
+        times = medians(a, calls)
         say("   what is around FlashKDA's kernel: {0:.4f} ms".format(times.pop("around")[0]))
-        yield f"kda engine {H} {name}", errors, times, 163840 * step.T * H, 1282 * step.T * H + 131072 * len(x) * H
+        yield name, errors, times, 163840 * step.T * H, 1282 * step.T * H + 131072 * len(x) * H
 
 
 def compare_gradients(name, leaves, inputs, dout, grads):
-    """(dq, dk, dv), (dg, dbeta) of a row of tokens against autograd of the recurrence; inputs: of it, from the leaves."""
+    """(dq, dk, dv), (dg, dbeta) of a row of tokens, grads' first five, against autograd of the recurrence; inputs: of it, from the leaves."""
     q, k, v, g, beta = inputs
     T, H, D = k.shape[1:]
     s, total = torch.zeros(H, D, v.shape[-1], dtype=torch.double), 0
@@ -350,11 +366,16 @@ def compare_gradients(name, leaves, inputs, dout, grads):
         s = s + (k[0, t] * beta[0, t][:, None])[..., None] * (v[0, t] - torch.einsum("hk,hkv->hv", k[0, t], s))[:, None]
         total = total + (torch.einsum("hk,hkv->hv", q[0, t], s) * D**-0.5 * dout[0, t].double().cpu()).sum()
     total.backward()
-    errors = {n: ratio(grads["d" + n], t.grad) for n, t in leaves.items()}
+    errors = {n: ratio(have, t.grad) for (n, t), have in zip(leaves.items(), grads)}
     limits = dict(q=0.008, k=0.008, v=0.008, g=0.02, beta=0.02)
     if not all(errors[n] < limits[n] for n in errors):
         raise SystemExit(f"{name}: the gradients differ by {errors}; not timed")
     return max(errors[n] for n in "qkv"), max(errors["g"], errors["beta"])
+
+
+def kda_zeros(H, D, operator):
+    """A_log and dt_bias of the operator."""
+    return [torch.zeros(H, device=dev), torch.zeros(H * D, device=dev)] if operator else []
 
 
 @functools.cache
@@ -362,10 +383,9 @@ def kda_gradient_errors(D, shift, operator):
     """(dq, dk, dv), (dg, dbeta) of 200 tokens of two heads against autograd of the recurrence in float64."""
     (rq, rk, v, rg), logit, x = kda_inputs(1, 200, 2, D, shift)
     given = dict(zip("q k v g beta".split(), (rq, rk, v, rg, logit) if operator else x))
-    dout, options, zeros = torch.randn_like(v), OPERATOR if operator else 0, (torch.zeros(2, device=dev), torch.zeros(2 * D, device=dev)) if operator else (None, None)
-    saved = our_forward("kda", *given.values(), *zeros, options=options, save=True)()[2]
-    grads, of_saved = (our_backward("kda", *given.values(), *zeros, None, s, dout, options)() for s in (None, saved))
-    if not all(torch.equal(grads[n], of_saved[n]) for n in GRADIENTS[:5]):
+    dout, zeros = torch.randn_like(v), kda_zeros(2, D, operator)
+    grads, of_saved = (autograd_call(kda_of(tilekern, operator, disable_recompute=save), [*given.values(), *zeros], dout)() for save in (False, True))
+    if not all(map(torch.equal, grads[:5], of_saved[:5])):
         raise SystemExit(f"KDA backward, K = {D}, gates {shift}: what the forward saved gives other bits")
     leaves = {n: t.double().cpu().requires_grad_() for n, t in given.items()}
     q, k, v, g, beta = leaves.values()
@@ -405,64 +425,61 @@ def autograd_call(forward, leaves, dout):
 
 
 class KdaCase:
-    """A row of KDA's backward: inputs, our calls, and the forwards of others with what they take gradients of.  Without lengths the sequences are rows of equal lengths."""
+    """A row of KDA's backward: our forwards and those of others, each with what it takes gradients of.  Without lengths the sequences are rows of equal lengths."""
 
-    def __init__(self, a, what, B, T, H, D, gates, shift, operator, lengths=None):
-        title = f"{len(lengths)} documents of {T}" if lengths else f"{B}x{T}"
-        self.name = f"kda {what} {'operator' if operator else 'kernel'} {title} H{H} K{D} {gates}"
-        self.heads, self.D, self.errors = B * T * H, D, kda_gradient_errors(D, shift, operator)
+    def __init__(self, a, name, B, T, H, D, shift, operator, lengths):
+        self.name, self.heads, self.D, self.errors = name, B * T * H, D, kda_gradient_errors(D, shift, operator)
         (rq, rk, v, rg), logit, x = kda_inputs(B, T, H, D, shift)
-        self.given = list((rq, rk, v, rg, logit) if operator else x)
-        self.zeros = [torch.zeros(H, device=dev), torch.zeros(H * D, device=dev)] if operator else [None, None]
-        self.dout, self.options = torch.randn_like(v), OPERATOR if operator else 0
+        self.dout = torch.randn_like(v)
         offsets = torch.tensor([0] + torch.tensor(lengths or [T] * B).cumsum(0).tolist(), device=dev)
-        self.cu = offsets.int() if lengths else None
-        self.theirs = dict(self.others(a, operator, {"cu_seqlens": offsets} if lengths else {}, offsets.int(), x))
-
-    def forward(self, save):
-        return our_forward("kda", *self.given, *self.zeros, options=self.options, save=save, output_final_state=False, cu_seqlens=self.cu)
-
-    def backward(self, saved):
-        return our_backward("kda", *self.given, *self.zeros, self.cu, saved, self.dout, self.options)
-
-    def others(self, a, operator, packed, cu, x):
+        packed = lambda cu: {"cu_seqlens": cu} if lengths else {}
+        leaves = [*((rq, rk, v, rg, logit) if operator else x), *kda_zeros(H, D, operator)]
+        self.ours = {what: (kda_of(tilekern, operator, disable_recompute=what == "saved", **packed(offsets.int())), leaves) for what in ("again", "saved")}
+        self.theirs = {}
         fla, dnn = optional("fla.ops.kda", a.peers), optional("cudnn.linear_attention.ops", a.peers)
-        whole = dict(use_qk_l2norm_in_kernel=True, use_gate_in_kernel=True, use_beta_sigmoid_in_kernel=True)
-        for name, safe in (("fla", True), ("fla_unsafe", False)):
-            if fla and name in a.peers:
-                bound = {"safe_gate": safe, "lower_bound": -5.0, **packed}
-                yield name, ((lambda q, k, v, g, beta, al, db, bound=bound: fla.chunk_kda(q=q, k=k, v=v, g=g, beta=beta, A_log=al, dt_bias=db, **whole, **bound), [*self.given, *self.zeros])
-                             if operator else (lambda q, k, v, g, beta, bound=bound: fla.chunk_kda(q=q, k=k, v=v, g=g, beta=beta, **bound), self.given))
-        if dnn and self.D == 128 and not operator:
-            yield "cudnn", (lambda q, k, v, g, beta: dnn.kimi_delta_attention(q, k, v, g, beta, cu, plan_name="kda_hopper_cuda", scale=self.D**-0.5),
-                            [t.reshape(-1, *t.shape[2:]) for t in (*x[:3], x[3].float(), x[4])])
+        for what, safe in (("fla", True), ("fla_unsafe", False)):
+            if fla and what in a.peers:
+                self.theirs[what] = kda_of(fla, operator, safe_gate=safe, **packed(offsets)), leaves
+        if dnn and D == 128 and not operator:
+            self.theirs["cudnn"] = (functools.partial(cudnn_call, dnn, offsets.int()), [t.reshape(-1, *t.shape[2:]) for t in (*x[:3], x[3].float(), x[4])])
+
+
+def cudnn_call(dnn, cu, q, k, v, g, beta):
+    return dnn.kimi_delta_attention(q, k, v, g, beta, cu, plan_name="kda_hopper_cuda", scale=q.shape[-1] ** -0.5)
 
 
 def kda_cases(a, what):
-    shapes = [(B, T, H, D, None) for B, T, H, D in KDA_BACKWARD] + [(1, 65536, 32, 128, mixes()["lognormal"]), (1, 65536, 16, 64, mixes()["lognormal"])]
-    for B, T, H, D, lengths in shapes[a.first : a.rows]:
-        for gates, shift in (("strong", 0.0), ("mild", 6.0)):
-            for operator in (False, True):
-                yield KdaCase(a, what, B, T, H, D, gates, shift, operator, lengths)
+    shapes = [(B, T, H, D, None) for B, T, H, D in KDA_BACKWARD] + [(1, 65536, H, D, mixes()["lognormal"]) for H, D in ((32, 128), (16, 64))]
+    rows = [(*shape, *gates, operator) for shape in shapes[a.first : a.rows] for gates in (("strong", 0.0), ("mild", 6.0)) for operator in (False, True)]
+
+    def name(B, T, H, D, lengths, gates, shift, operator):
+        title = f"{len(lengths)} documents of {T}" if lengths else f"{B}x{T}"
+        return f"kda {what} {'operator' if operator else 'kernel'} {title} H{H} K{D} {gates}"
+
+    for n, B, T, H, D, lengths, _, shift, operator in chosen(a, rows, name):
+        yield KdaCase(a, n, B, T, H, D, shift, operator, lengths)
+
+
+def backward_times(a, forwards, dout):
+    """Backwards alone, by name; before that what each takes is printed."""
+    calls, peaks = {}, {}
+    for n, (forward, leaves) in forwards.items():
+        try:
+            peaks[n] = peak_of(lambda: (call := autograd_call(forward, leaves, dout), call()))
+            calls[n] = autograd_call(forward, leaves, dout)
+        except Exception as e:
+            say("   failed:", n, type(e).__name__, str(e)[:200])
+    say("   MB beside the inputs, the forward's and its o included:", " ".join(f"{n} {mb:.0f}" for n, mb in peaks.items()))
+    return medians(a, calls)
 
 
 def kda_backward_rows(a):
     """Backwards alone: ours with what the forward saved, and scanning it again."""
     for c in kda_cases(a, "backward"):
-        save = c.forward(True)
-        peaks = {"recomputed": peak_of(c.backward(None)), "saved": peak_of(lambda: c.backward(save()[2])())}
-        calls = {"recomputed": c.backward(None), "saved": c.backward(save()[2])}
-        for n, (forward, leaves) in c.theirs.items():
-            try:
-                peaks[n] = peak_of(lambda: (call := autograd_call(forward, leaves, c.dout), call()))
-                calls[n] = autograd_call(forward, leaves, c.dout)
-            except Exception as e:
-                say("   failed:", n, type(e).__name__, str(e)[:200])
-        say("   MB beside the inputs, the forward's included:", " ".join(f"{n} {mb:.0f}" for n, mb in peaks.items()))
-        times = medians(calls, a.rep)
-        ours = {n: times.pop(n) for n in ("recomputed", "saved")}
+        times = backward_times(a, {**c.ours, **c.theirs}, c.dout)
+        ours = {n: times.pop(n) for n in c.ours}
         for n, t in ours.items():
-            yield f"{c.name} {n}", c.errors, {"tilekern": t, **times}, 26 * c.D * c.D * c.heads, (28 * c.D + 8) * c.heads
+            yield f"{c.name} {n.replace('again', 'recomputed')}", c.errors, {"tilekern": t, **times}, 26 * c.D * c.D * c.heads, (28 * c.D + 8) * c.heads
 
 
 def gdn_inputs(hq, hv, T):
@@ -474,39 +491,31 @@ def gdn_inputs(hq, hv, T):
 def gdn_gradient_errors(name):
     given = gdn_inputs(2, 4, 200)
     dout = torch.randn_like(given["v"])
-    grads = our_backward("gdn", *given.values(), None, None, None, None, dout, 0)()
+    grads = autograd_call(tilekern.chunk_gated_delta_rule, given.values(), dout)()
     leaves = {n: t.double().cpu().requires_grad_() for n, t in given.items()}
     q, k = (leaves[n].repeat_interleave(2, dim=2) for n in "qk")
     return compare_gradients(name, leaves, (q, k, leaves["v"], leaves["g"].unsqueeze(-1), leaves["beta"]), dout, grads)
 
 
+def gdn_cases(a, what):
+    """Name, errors, our forwards and those of others with what they take gradients of, dout, heads of all tokens, q heads of a value head."""
+    fla, qla = optional("fla.ops.gated_delta_rule", a.peers), optional("flash_qla", a.peers)
+    for name, hq, hv, lengths in chosen(a, GDN_BACKWARD[a.first : a.rows], lambda hq, hv, lengths: f"gdn {what} {hq}/{hv} {len(lengths)}x{lengths[0]}"):
+        errors, given = gdn_gradient_errors(name), gdn_inputs(hq, hv, sum(lengths))
+        cu = torch.tensor([0] + torch.tensor(lengths).cumsum(0).tolist(), device=dev)
+        of = lambda module, cu, **more: (functools.partial(module.chunk_gated_delta_rule, cu_seqlens=cu, **more), list(given.values()))
+        ours = {"again": of(tilekern, cu.int()), "saved": of(tilekern, cu.int(), disable_recompute=True)}
+        theirs = {n: of(module, offsets) for n, module, offsets in (("fla", fla, cu), ("flash_qla", qla, cu.int())) if module}
+        yield name, errors, ours, theirs, torch.randn_like(given["v"]), sum(lengths) * hv, hq / hv
+
+
 def gdn_backward_rows(a):
     """Backwards alone; ours from what its forward saved, and scanning it again."""
-    fla, qla = optional("fla.ops.gated_delta_rule", a.peers), optional("flash_qla", a.peers)
-    for hq, hv, lengths in GDN_BACKWARD[: a.rows]:
-        name, T = f"{hq}/{hv} {len(lengths)}x{lengths[0]}", sum(lengths)
-        errors = gdn_gradient_errors(name)
-        given = gdn_inputs(hq, hv, T)
-        dout = torch.randn_like(given["v"])
-        cu = torch.tensor([0] + torch.tensor(lengths).cumsum(0).tolist(), device=dev)
-        cu32 = cu.int()
-        save = our_forward("gdn", *given.values(), cu_seqlens=cu32, save=True, output_final_state=False)
-        make = lambda saved: our_backward("gdn", *given.values(), None, None, cu32, saved, dout, 0)
-        peaks = {"tilekern": peak_of(make(None)), "saved": peak_of(lambda: make(save()[2])())}
-        calls = {"tilekern": make(None), "saved": make(save()[2])}
-        theirs = {"fla": (fla, cu), "flash_qla": (qla, cu32)}
-        for n, (module, offsets) in ((n, x) for n, x in theirs.items() if x[0]):
-            forward = lambda q, k, v, g, beta, module=module, offsets=offsets: module.chunk_gated_delta_rule(q, k, v, g, beta, cu_seqlens=offsets)
-            try:
-                peaks[n] = peak_of(lambda: (c := autograd_call(forward, given.values(), dout), c()))
-                calls[n] = autograd_call(forward, given.values(), dout)
-            except Exception as e:
-                say("   failed:", n, type(e).__name__, str(e)[:200])
-        say("   MB beside the inputs, the forward's included:", " ".join(f"{n} {mb:.0f}" for n, mb in peaks.items()))
-        times = medians(calls, a.rep)
-        of_saved, heads = times.pop("saved"), T * hv
-        for what, ours in (("again", times["tilekern"]), ("saved", of_saved)):
-            yield f"gdn backward {what} {name}", errors, {**times, "tilekern": ours}, 26 * 128 * 128 * heads, (1024 * hq / hv + 784) * heads
+    for name, errors, ours, theirs, dout, heads, group in gdn_cases(a, "backward {}"):
+        times = backward_times(a, {**ours, **theirs}, dout)
+        both = {n: times.pop(n) for n in ours}
+        for n, t in both.items():
+            yield name.format(n), errors, {**times, "tilekern": t}, 26 * 128 * 128 * heads, (1024 * group + 784) * heads
 
 
 def kept_by(forward, o):
@@ -520,12 +529,10 @@ def kept_by(forward, o):
     return kept
 
 
-def training_rows(a, name, errors, ours, back, theirs, dout, flop, bytes_):
-    """Forward and backward together, and what is kept between them: ours keeps what the backward wants, or nothing and scans again.
-    ours: forwards by "saved" and "again"; back: queues the backward from what was saved; theirs: a forward and its leaves, by name."""
-    calls = {"saved": lambda: back(ours["saved"]()[2]), "again": lambda: (ours["again"](), back(None))[1]}
-    kept = {what: kept_by(forward, dout) for what, forward in ours.items()}
-    for n, (forward, leaves) in theirs.items():
+def training_rows(a, name, errors, ours, theirs, dout, flop, bytes_):
+    """Forward and backward together, and what is kept between them: ours keeps what the backward wants, or nothing and scans again."""
+    calls, kept = {}, {}
+    for n, (forward, leaves) in {**ours, **theirs}.items():
         leaves = [t.detach().requires_grad_() for t in leaves]
 
         def step(forward=forward, leaves=leaves):
@@ -538,32 +545,21 @@ def training_rows(a, name, errors, ours, back, theirs, dout, flop, bytes_):
             kept[n], calls[n] = kept_by(lambda: forward(*leaves), dout), step
         except Exception as e:
             say("   failed:", n, type(e).__name__, str(e)[:200])
-    times = medians(calls, a.rep)
+    times = medians(a, calls)
     both = {what: times.pop(what) for what in ours}
     others = "".join(f", {n} {kept[n]:.0f}" for n in times)
     for what, t in both.items():
-        yield f"{name.format(what=what)}: keeps {kept[what]:.0f} MB{others}", errors, {**times, "tilekern": t}, flop, bytes_
+        yield f"{name.format(what)}: keeps {kept[what]:.0f} MB{others}", errors, {**times, "tilekern": t}, flop, bytes_
 
 
 def gdn_training_rows(a):
-    fla, qla = optional("fla.ops.gated_delta_rule", a.peers), optional("flash_qla", a.peers)
-    for hq, hv, lengths in GDN_BACKWARD[: a.rows]:
-        title, T = f"{hq}/{hv} {len(lengths)}x{lengths[0]}", sum(lengths)
-        errors, given = gdn_gradient_errors(title), gdn_inputs(hq, hv, T)
-        dout, heads = torch.randn_like(given["v"]), T * hv
-        cu = torch.tensor([0] + torch.tensor(lengths).cumsum(0).tolist(), device=dev)
-        cu32 = cu.int()
-        ours = {what: our_forward("gdn", *given.values(), cu_seqlens=cu32, save=what == "saved", output_final_state=False) for what in ("saved", "again")}
-        back = lambda saved: our_backward("gdn", *given.values(), None, None, cu32, saved, dout, 0)()
-        theirs = {n: (lambda *leaves, module=module, offsets=offsets: module.chunk_gated_delta_rule(*leaves, cu_seqlens=offsets), list(given.values()))
-                  for n, module, offsets in (("fla", fla, cu), ("flash_qla", qla, cu32)) if module}
-        yield from training_rows(a, f"gdn forward, backward {{what}} {title}", errors, ours, back, theirs, dout, (26 * 128 * 128 + 163840) * heads, (1536 * hq / hv + 1304) * heads)
+    for name, errors, ours, theirs, dout, heads, group in gdn_cases(a, "forward, backward {}"):
+        yield from training_rows(a, name, errors, ours, theirs, dout, (26 * 128 * 128 + 163840) * heads, (1536 * group + 1304) * heads)
 
 
 def kda_training_rows(a):
-    for c in kda_cases(a, "forward, backward {what}"):
-        ours = {what: c.forward(what == "saved") for what in ("saved", "again")}
-        yield from training_rows(a, c.name, c.errors, ours, lambda saved: c.backward(saved)(), c.theirs, c.dout, 36 * c.D * c.D * c.heads, (38 * c.D + 10) * c.heads)
+    for c in kda_cases(a, "forward, backward {}"):
+        yield from training_rows(a, c.name, c.errors, c.ours, c.theirs, c.dout, 36 * c.D * c.D * c.heads, (38 * c.D + 10) * c.heads)
 
 
 class Table:
@@ -588,8 +584,10 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("what", nargs="*", default=["gdn", "kda"])
     parser.add_argument("--peers", default="fla,fla_unsafe,flash_qla,flashinfer,cudnn,flash_kda", type=lambda s: s.split(","))
-    parser.add_argument("--rows", type=int, default=None)
-    parser.add_argument("--first", type=int, default=0, help="of KDA's rows")
+    parser.add_argument("--rows", type=int, default=None, help="up to which")
+    parser.add_argument("--first", type=int, default=0, help="from which")
+    parser.add_argument("--only", type=re.compile, default="", help="rows whose name has this regular expression in it; saved and again are {} there")
+    parser.add_argument("--eager", action="store_true", help="calls, not graphs of them")
     parser.add_argument("--rep", type=int, default=40, help="milliseconds of a round")
     parser.add_argument("--csv", default=None)
     a = parser.parse_args()
