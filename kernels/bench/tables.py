@@ -39,6 +39,8 @@ TABLES = {
     "gdn backward": Table(["gdn-backward-flashqla"], "gdn_backward --peers flash_qla", "q/k / value heads, sequences", r"gdn backward (?P<part>again|saved) (?P<line>.+)"),
     "gdn training": Table(["gdn-training-flashqla"], "gdn_training --peers flash_qla", "q/k / value heads, sequences",
                           r"gdn forward, backward (?P<part>again|saved) (?P<line>.+)" + KEPT),
+    "gdn eager": Table(["gdn-eager"], "gdn_backward gdn_training --eager --peers flash_qla", "q/k / value heads, sequences",
+                       r"gdn (?P<what>backward|forward, backward) (?P<part>again|saved) (?P<line>[^:]+).*", column="{what}"),
     "kda forward": Table(["kda-cudnn-final", "kda-cudnn"], "kda --peers cudnn,flash_kda", "sequences, heads", "kda" + KDA, "K = {k}", SHAPE, "{what}, {gates}",
                          peers="cudnn|flash_kda"),
     "kda fla": Table(["kda-fla", "kda-cudnn-final"], "kda --peers cudnn,flash_kda,fla", "sequences, heads", "kda" + KDA, "K = {k}", SHAPE, "{what}, {gates}",
@@ -47,13 +49,16 @@ TABLES = {
     "kda engine": Table(["kda-engine-final"], "kda_engine --peers cudnn,flash_kda", "sequences", r"kda engine (?P<heads>\d+) (?P<line>.+)", column="{heads} heads"),
     "kda backward": Table(["kda-backward-final", "kda-backward-64-fla", "kda-backward-documents-fla", "kda-backward-fla-cudnn"], "kda_backward --peers fla,cudnn",
                           "sequences, heads", "kda backward" + KDA + " (?P<part>recomputed|saved)",
-                          "K = {k}{documents}, {what}", SHAPE + ", {what}", "{gates}"),
+                          "K = {k}{documents}, {what}", SHAPE + ", {what}", "{gates}", peers="fla|cudnn"),
     "kda backward cudnn": Table(["kda-backward-cudnn"], "kda_backward --peers cudnn", "sequences, heads", "kda backward" + KDA + " (?P<part>recomputed|saved)",
                                 "K = {k}, {what}", SHAPE + ", {what}", "{gates}"),
-    "kda unsafe": Table(["kda-backward-unsafe"], "kda_backward --peers fla_unsafe", "sequences, heads", "kda backward" + KDA + " (?P<part>recomputed|saved)",
-                        "K = {k}, {what}", SHAPE + ", {what}", "{gates}"),
+    "kda unsafe": Table(["kda-backward-final", "kda-backward-unsafe"], "kda_backward --peers fla_unsafe", "sequences, heads", "kda backward" + KDA + " (?P<part>recomputed|saved)",
+                        "K = {k}, {what}", SHAPE + ", {what}", "{gates}", peers="fla_unsafe"),
     "kda training": Table(["kda-training-fla-cudnn"], "kda_training --peers fla,cudnn", "sequences, heads",
                           "kda forward, backward (?P<part>again|saved)" + KDA + KEPT, "K = {k}, {what}", SHAPE + ", {what}", "{gates}"),
+    "kda eager": Table(["kda-eager"], "kda_backward kda_training --eager --only strong --peers fla,cudnn", "sequences, heads",
+                       r"(?=.* (?P<part>again|saved|recomputed)\b)kda (?P<which>backward|forward, backward)(?: again| saved)?" + KDA + ".*",
+                       "K = {k}, {what}", SHAPE + ", {what}", "{which}, {gates} gates"),
 }
 
 
@@ -255,8 +260,8 @@ def written_table(name, run):
     if not rows.at:
         return table.otherwise
     columns, every = rows.columns(), [r for parts in rows.at.values() for r in parts.values()]
-    more = {about: of for about, of, there in (("MB kept: saved, again", kept_of, any(r.kept[""] for r in every)), ("floor", floor_of, "heads" not in table.column and any(r.floor == r.floor for r in every)))
-            if there}
+    floors = [{ms(r.floor) for c in columns for r in rows.at.get((*line, c), {}).values() if r.floor == r.floor} for line in rows.lines()]
+    more = {about: of for about, of, there in (("MB kept: saved, again", kept_of, any(r.kept[""] for r in every)), ("floor", floor_of, max(map(len, floors)) == 1)) if there}
     head = [table.head, *(heading(rows, c) for c in columns), *more]
     picture = rows.files[0].with_suffix(".svg")
     drawn = f" ([picture](../bench/results/{picture.name}))" if picture.exists() else ""
