@@ -488,20 +488,22 @@ def gdn_inputs(hq, hv, T):
     return dict(q=q, k=k, v=v, g=F.logsigmoid(torch.randn(1, T, hv, device=dev)) / 16, beta=torch.randn(1, T, hv, device=dev).sigmoid())
 
 
-def gdn_gradient_errors(name):
+@functools.cache
+def gdn_gradient_errors():
+    """As kda_gradient_errors, of two heads and four value heads."""
     given = gdn_inputs(2, 4, 200)
     dout = torch.randn_like(given["v"])
     grads = autograd_call(tilekern.chunk_gated_delta_rule, given.values(), dout)()
     leaves = {n: t.double().cpu().requires_grad_() for n, t in given.items()}
     q, k = (leaves[n].repeat_interleave(2, dim=2) for n in "qk")
-    return compare_gradients(name, leaves, (q, k, leaves["v"], leaves["g"].unsqueeze(-1), leaves["beta"]), dout, grads)
+    return compare_gradients("GDN backward", leaves, (q, k, leaves["v"], leaves["g"].unsqueeze(-1), leaves["beta"]), dout, grads)
 
 
 def gdn_cases(a, what):
     """Name, errors, our forwards and those of others with what they take gradients of, dout, heads of all tokens, q heads of a value head."""
     fla, qla = optional("fla.ops.gated_delta_rule", a.peers), optional("flash_qla", a.peers)
     for name, hq, hv, lengths in chosen(a, GDN_BACKWARD[a.first : a.rows], lambda hq, hv, lengths: f"gdn {what} {hq}/{hv} {len(lengths)}x{lengths[0]}"):
-        errors, given = gdn_gradient_errors(name), gdn_inputs(hq, hv, sum(lengths))
+        errors, given = gdn_gradient_errors(), gdn_inputs(hq, hv, sum(lengths))
         cu = torch.tensor([0] + torch.tensor(lengths).cumsum(0).tolist(), device=dev)
         of = lambda module, cu, **more: (functools.partial(module.chunk_gated_delta_rule, cu_seqlens=cu, **more), list(given.values()))
         ours = {"again": of(tilekern, cu.int()), "saved": of(tilekern, cu.int(), disable_recompute=True)}
