@@ -33,9 +33,9 @@ ROWS = [
      ["gdn backward again ", "gdn backward saved "]),
     ("KDA forward", "KDA forward, N shapes, strong gates; mild ones", "cuDNN frontend 1.32", "kda-cudnn-final", "cudnn_ms",
      ["kda kernel .* K128 strong", "kda kernel .* K128 mild"]),
-    ("KDA backward", "KDA backward, N shapes, strong gates, forward scanned again; from what it saved", "cuDNN frontend 1.32", "kda-backward-cudnn", "cudnn_ms",
+    ("KDA backward", "KDA backward, N shapes, strong gates, forward scanned again; from what it saved", "cuDNN frontend 1.32", "kda-backward-final", "cudnn_ms",
      ["kda backward kernel .* K128 strong recomputed", "kda backward kernel .* K128 strong saved"]),
-    ("the same |", "the same", "FLA 0.6 (Triton)", "kda-backward-final", "fla_ms",
+    ("the same |", "the same", "FLA 0.6 (Triton, TileLang)", "kda-backward-final", "fla_ms",
      ["kda backward kernel .* K128 strong recomputed", "kda backward kernel .* K128 strong saved"]),
 ]
 

@@ -47,13 +47,9 @@ TABLES = {
                      "Of 2026-11-22, FLA 0.6, kernel, all rows of `peers.py kda`: 3.9 to 8.9 times ours with strong gates, 1.0 (1 x 2048, 8 heads) to 6.2 with mild ones.", peers="fla"),
     "kda mixes": Table(["kda-mixes"], "kda_mixes --peers cudnn,flash_kda", "sequences, heads", "kda" + KDA, "", SHAPE, "{what}, {gates}"),
     "kda engine": Table(["kda-engine-final"], "kda_engine --peers cudnn,flash_kda", "sequences", r"kda engine (?P<heads>\d+) (?P<line>.+)", column="{heads} heads"),
-    "kda backward": Table(["kda-backward-final", "kda-backward-64-fla", "kda-backward-documents-fla", "kda-backward-fla-cudnn"], "kda_backward --peers fla,cudnn",
+    "kda backward": Table(["kda-backward-final"], "kda_backward --peers fla,fla_unsafe,cudnn",
                           "sequences, heads", "kda backward" + KDA + " (?P<part>recomputed|saved)",
-                          "K = {k}{documents}, {what}", SHAPE + ", {what}", "{gates}", peers="fla|cudnn"),
-    "kda backward cudnn": Table(["kda-backward-cudnn"], "kda_backward --peers cudnn", "sequences, heads", "kda backward" + KDA + " (?P<part>recomputed|saved)",
-                                "K = {k}, {what}", SHAPE + ", {what}", "{gates}"),
-    "kda unsafe": Table(["kda-backward-final", "kda-backward-unsafe"], "kda_backward --peers fla_unsafe", "sequences, heads", "kda backward" + KDA + " (?P<part>recomputed|saved)",
-                        "K = {k}, {what}", SHAPE + ", {what}", "{gates}", peers="fla_unsafe"),
+                          "K = {k}{documents}, {what}", SHAPE + ", {what}", "{gates}"),
     "kda training": Table(["kda-training-fla-cudnn"], "kda_training --peers fla,cudnn", "sequences, heads",
                           "kda forward, backward (?P<part>again|saved)" + KDA + KEPT, "K = {k}, {what}", SHAPE + ", {what}", "{gates}"),
     "kda eager": Table(["kda-eager"], "kda_backward kda_training --eager --only strong --peers fla,cudnn", "sequences, heads",
@@ -99,7 +95,7 @@ BARS = {
         *(Bar(f"forward, {what}, K = 64, over FLA, mean of strong gates", 5, False, "kda fla", "K = 64", f"{what}, strong") for what in ("kernel", "operator")),
         *(Bar(f"backward, {what}, K = {k}, {part}, over FLA, mean of strong gates", least, False, "kda backward", f"K = {k}, {what}", "strong", part=part, peer="fla")
           for what in ("kernel", "operator") for k, part, least in ((128, "saved", 7.5), (128, "again", 6), (64, "saved", 6), (64, "again", 5))),
-        *(Bar(f"backward, kernel, {part}, over cuDNN, mean of strong gates", least, False, "kda backward cudnn", "K = 128, kernel", "strong", part=part, peer="cudnn")
+        *(Bar(f"backward, kernel, {part}, over cuDNN, mean of strong gates", least, False, "kda backward", "K = 128, kernel", "strong", part=part, peer="cudnn")
           for part, least in (("saved", 4), ("again", 3))),
         Bar("each row, saved and again", 1, True, "kda backward"),
     ],
@@ -282,7 +278,7 @@ def floor_of(at):
 
 
 def versions(peers):
-    return ", ".join(f"{PEERS[p].split(',')[0]} {VERSIONS[p]}" for p in PEERS if p in peers)
+    return ", ".join(dict.fromkeys(f"{PEERS[p].split(',')[0]} {VERSIONS[p]}" for p in PEERS if p in peers))
 
 
 def versions_of(path):
@@ -300,7 +296,7 @@ def kept_of(at):
 
 def over(bar, r):
     """Of the peers that the bar is about, the best one's time over ours."""
-    found = [r.ratio(p) for p in r.theirs if re.match(bar.peer, p)]
+    found = [r.ratio(p) for p in r.theirs if re.fullmatch(bar.peer, p)]
     return [min(found)] if found else []
 
 
