@@ -326,12 +326,6 @@ static bool comes_before(const Event *e, uint32_t run, const Access *x)
 	return false;
 }
 
-/* By TMA; cp.async reads as threads do. */
-static bool is_async(const Access *x)
-{
-	return source_of(x) == BY_LOAD || source_of(x) == BY_STORE;
-}
-
 static bool both_may(const Access *x, const Access *y)
 {
 	return mode_of(x) == mode_of(y) && mode_of(x) != MODE_WRITE;
@@ -348,7 +342,7 @@ static _Noreturn void report_foreign(const Event *e, const Foreign *f, uint32_t 
 	report_fail(e->t, line_of(&e->x), "race on %s: nothing orders this %s after %s of %s %u", place, e->what, other, k->nctas > 1 ? "cluster" : "CTA", f->run - 1);
 }
 
-/* TMA reads what threads have written. */
+/* TMA comes to what threads have written. */
 static _Noreturn void report_proxy(const Event *e, const Foreign *f)
 {
 	char other[256], place[NAME_SIZE];
@@ -356,7 +350,7 @@ static _Noreturn void report_proxy(const Event *e, const Foreign *f)
 	race_describe(e, &f->x, other, sizeof other);
 	race_place(e, 0, f->x.mask, place, sizeof place);
 	pthread_mutex_unlock(e->global->held);
-	report_fail(e->t, line_of(&e->x), "this %s reads %s behind %s without a fence.proxy.async in between%s", e->what, place, other, NO_GLOBAL_FENCE);
+	report_fail(e->t, line_of(&e->x), "this %s %s %s behind %s without a fence.proxy.async in between%s", e->what, race_verb(e), place, other, NO_GLOBAL_FENCE);
 }
 
 /* What other clusters have done, and what this one did before they came. */
@@ -370,7 +364,7 @@ static void touch_others(const Event *e, GlobalGranule *g, uint32_t mask)
 
 		if (f->x.mask & mask && !both_may(&f->x, &e->x) && !before)
 			report_foreign(e, f, mask);
-		if (f->x.mask & mask && mode_of(&e->x) == MODE_READ && is_async(&e->x) && mode_of(&f->x) == MODE_WRITE && source_of(&f->x) == BY_THREADS)
+		if (f->x.mask & mask && !both_may(&f->x, &e->x) && crosses_proxies(&f->x, &e->x))
 			report_proxy(e, f);
 		if (before && (mode_of(&e->x) == MODE_WRITE || mode_of(&e->x) == mode_of(&f->x)))
 			f->x.mask &= (uint16_t)~mask;

@@ -25,6 +25,13 @@ const char *race_place(const Event *e, uint32_t granule, uint32_t mask, char *te
 	return text;
 }
 
+const char *race_verb(const Event *e)
+{
+	static const char *const verbs[] = { "reads", "writes over", "adds to" };
+
+	return verbs[mode_of(&e->x)];
+}
+
 /* The other workers may go on. */
 static void leave(const Event *e)
 {
@@ -91,8 +98,8 @@ static _Noreturn void report_unfenced(const Event *e, const Access *x, uint32_t 
 
 	report_who(thread_of_component(k, x->component), who, sizeof who);
 	leave(e);
-	report_fail(e->t, line_of(&e->x), "%s at %s reads %s written at %s (%s) without a fence.proxy.async in between%s", e->what,
-		line_text(k, line_of(&e->x)).text, race_place(e, granule, ALL, place, sizeof place), line_text(k, line_of(x)).text, who,
+	report_fail(e->t, line_of(&e->x), "%s at %s %s %s written at %s (%s) without a fence.proxy.async in between%s", e->what,
+		line_text(k, line_of(&e->x)).text, race_verb(e), race_place(e, granule, ALL, place, sizeof place), line_text(k, line_of(x)).text, who,
 		e->global ? NO_GLOBAL_FENCE : "");
 }
 
@@ -216,13 +223,12 @@ static bool ordered(const Access *x, const Event *e)
 	return e->finishes && source == BY_COPY;
 }
 
-/* Whether it is an asynchronous read of what a thread has written without a fence. */
+/* Whether it goes through the async proxy to what a thread has written without a fence. */
 static bool unfenced(const Access *x, const Event *e)
 {
 	const Worker *k = e->cta->worker;
 
-	return mode_of(&e->x) == MODE_READ && source_of(&e->x) != BY_THREADS && source_of(&e->x) != BY_COPY && source_of(x) == BY_THREADS
-		&& (e->global || e->clock[x->component + k->nctas * k->nwarps * COMPONENT_FENCED] < x->time);
+	return crosses_proxies(x, &e->x) && (e->global || e->clock[x->component + k->nctas * k->nwarps * COMPONENT_FENCED] < x->time);
 }
 
 /* Whether both may touch the same bytes as it is. */

@@ -15,7 +15,7 @@ typedef enum LaneUse { LANES_NOT, LANES_CHECK, LANES_MARK } LaneUse;
 /* Access.what: the line with its file as in cpu_abi.h, and from these bits on its mode and source. */
 enum { ALL = 0xffff, MODE_SHIFT = 27, SOURCE_SHIFT = 29 };
 
-#define NO_GLOBAL_FENCE " (of global memory there is none: what threads have written in this launch copy() reads)"
+#define NO_GLOBAL_FENCE " (of global memory there is none: copy() and atomic_add() are for what threads have written in this launch)"
 
 struct AccessList {
 	uint32_t size;
@@ -65,6 +65,12 @@ static inline Access *earlier(Granule *g)
 	return g->more ? g->more->a : g->few;
 }
 
+/* Whether y, through the async proxy, comes to what a thread has written by x.  Threads' reads are left out (README.md, Not checked). */
+static inline bool crosses_proxies(const Access *x, const Access *y)
+{
+	return source_of(x) == BY_THREADS && mode_of(x) != MODE_READ && source_of(y) != BY_THREADS && source_of(y) != BY_COPY;
+}
+
 /* Those of bytes [offset, offset + bytes) that are in that granule. */
 static inline uint32_t mask_of(uintptr_t offset, uint32_t bytes, uintptr_t granule)
 {
@@ -102,6 +108,8 @@ static inline void of_lane(Event *e, const Thread *t, LaneUse lanes)
 	e->lanes = lanes;
 }
 
+/* "reads", "writes over", "adds to". */
+const char *race_verb(const Event *e);
 /* "shared memory +64", "'x' +64": the place of the first byte of mask; returns text. */
 const char *race_place(const Event *e, uint32_t granule, uint32_t mask, char *text, size_t size);
 /* An access of the cluster that e is of, or of one like it: what it was, where, whose, and how long it lasts. */

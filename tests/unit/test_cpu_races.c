@@ -11,14 +11,31 @@
 
 #include "tests/unit/cpu_device.h"
 
-/* Warp 0 writes; who fences, and where, is told by params[0]. */
+static void store_from(TileCpuThread *t, uint8_t *global)
+{
+	tilecpu_bulk_store(t, global, 0, 128, 21);
+	tilecpu_bulk_commit(t);
+	tilecpu_bulk_wait(t, 0, 0, 22);
+}
+
+static void load_to(TileCpuThread *t, uint8_t *global)
+{
+	tilecpu_mbar_expect_tx(t, 1032, 128, 21);
+	tilecpu_bulk_load(t, 0, global, 128, 1032, 21);
+	tilecpu_mbar_arrive(t, 1032, 22);
+	tilecpu_mbar_wait(t, 1032, 0, 23);
+}
+
+/* Warp 0 writes; who fences, and where, is told by params[0], what bulk copies then do with it by params[2]. */
 static void fence_kernel(TileCpuThread *t, void *const *params)
 {
 	uint32_t who = *(const uint32_t *)params[0];
-	uint8_t *out = params[1];
+	void (*const *copies)(TileCpuThread *, uint8_t *) = params[2];
 
-	if (t->thread == 0)
+	if (t->thread == 0) {
 		tilecpu_mbar_init(t, 1024, 32, NULL, NO_SLOT);
+		tilecpu_mbar_init(t, 1032, 1, NULL, NO_SLOT);
+	}
 	tilecpu_role(t, t->thread < 32 ? "Write" : t->thread < 64 ? "Store" : "Other", 0, 1);
 	sync_all(t, 96, 2);
 	if (t->thread < 32) {
@@ -34,9 +51,7 @@ static void fence_kernel(TileCpuThread *t, void *const *params)
 		tilecpu_mbar_wait(t, 1024, 0, 20);
 		if (who == 2)
 			tilecpu_fence_async(t);
-		tilecpu_bulk_store(t, out, 0, 128, 21);
-		tilecpu_bulk_commit(t);
-		tilecpu_bulk_wait(t, 0, 0, 22);
+		(*copies)(t, params[1]);
 	} else if (t->thread >= 64 && who == 3) {
 		tilecpu_fence_async(t);
 	}
@@ -44,21 +59,32 @@ static void fence_kernel(TileCpuThread *t, void *const *params)
 
 static void test_fences(void **state)
 {
-	uint8_t *out = aligned_alloc(16, 128);
+	static const struct {
+		void (*copies)(TileCpuThread *, uint8_t *);
+		const char *error;
+	} ways[] = {
+		{ store_from, "bulk_store at line 21 reads shared memory +" },
+		{ load_to, "load at line 21 writes over shared memory +" },
+	};
+	uint8_t *global = aligned_alloc(16, 128);
 	uint32_t who;
-	void *params[] = { &who, out };
 
 	(void)state;
-	for (uint64_t seed = 0; seed < SEEDS; seed++)
-		for (who = 0; who < 6; who++) {
-			int status = RUN(params, .kernel = fence_kernel, .threads = 96, .smem = 1032, .seed = seed);
+	memset(global, 1, 128);
+	for (size_t way = 0; way < sizeof ways / sizeof *ways; way++)
+		for (uint64_t seed = 0; seed < SEEDS; seed++)
+			for (who = 0; who < 6; who++) {
+				void *params[] = { &who, global, (void *)(uintptr_t)&ways[way].copies };
+				int status = RUN(params, .kernel = fence_kernel, .threads = 96, .smem = 1040, .seed = seed);
 
-			if (who == 1 || who == 2)
-				expect_ok(status);
-			else
-				expect_error(status, "written at line 10 (role Write, warp 0) without a fence.proxy.async in between");
-		}
-	free(out);
+				if (who == 1 || who == 2) {
+					expect_ok(status);
+				} else {
+					expect_error(status, ways[way].error);
+					expect_error(status, "written at line 10 (role Write, warp 0) without a fence.proxy.async in between");
+				}
+			}
+	free(global);
 }
 
 /* ---- races: told by whichever schedule ---- */
