@@ -37,11 +37,11 @@ static void call_prepared(Backward *b)
 
 static Delta reference(Backward *b) { return kda_run_reference(own(b)->r); }
 
-/* da_log is one number of each head, ddt_bias as many as channels: with 8 .0116 in 2,000 calls, for the tokens of a chunk share some of dg's roundings. */
+/* da_log is one number of each head, ddt_bias as many as channels. */
 static void allowed(const Backward *b, int which, double *overall, double *chunk)
 {
 	const KdaRow *row = &own(b)->r->row;
-	*overall = which == DA ? .02 : which == DBIAS ? (row->key_dim > 0 && row->key_dim < 16 ? .02 : .01) : row->overall > .02 ? row->overall : which == DBETA ? .02 : row->overall != 0 ? row->overall : .005;
+	*overall = which == DA ? .02 : which == DBIAS ? .01 : row->overall > .02 ? row->overall : which == DBETA ? .02 : row->overall != 0 ? row->overall : .005;
 	*chunk = which >= DBETA ? (double)INFINITY : row->chunk != 0 ? row->chunk : 3 * *overall;
 }
 
