@@ -39,9 +39,9 @@ GDN = [(16, 64, [32768]), (16, 64, [8192] * 4), (16, 64, [1024] * 8), (16, 32, [
        (2, 8, [32768]), (2, 8, [8192]), (2, 8, [2048]), (2, 8, [4096] * 8), (32, 32, [16384])]
 
 
-GDN_BACKWARD = [(16, 32, [8192] * 4), (8, 16, [8192] * 4), (4, 8, [8192] * 4), (2, 4, [8192] * 4), (16, 32, [8192]), (2, 4, [32768]), (16, 64, [16384]),
-                (16, 32, [65536]), (16, 32, [4096]), (16, 32, [16384]), (16, 32, [1024] * 8), (16, 64, [4096]), (16, 64, [65536]), (8, 16, [32768]), (4, 8, [32768]),
-                (2, 4, [8192]), (8, 16, [8192])]
+# and K, V
+GDN_BACKWARD = ([(h, 2 * h, [T // N] * N, 128, 128) for h in (16, 8, 4, 2) for T, N in ((32768, 4), (8192, 1), (32768, 1), (8192, 8), (32768, 8))]
+                + [(16, hv, [T], 128, 128) for hv in (64, 32) for T in (16384, 4096, 65536)] + [(30, 30, [8192] * 4, 96, 192)])
 
 
 def mixes():
@@ -296,13 +296,13 @@ def kda_calls(a, raw, logit, x, D, lengths, packed):
     for name, module, sequences in (("tilekern", tilekern, at), ("fla", fla, long)):
         for what, inputs in given.items() if module else ():
             calls[what][name] = functools.partial(kda_of(module, what == "operator", output_final_state=True, **sequences), *inputs)
-    if dnn and D == 128:
-        flat = lambda *xs: [t.reshape(-1, *t.shape[2:]) for t in xs]
-        of_kernel, of_operator = flat(q, k, v, g.float(), beta), flat(rq, rk, v, rg.float(), logit)
-        both = dict(output_final_state=True, plan_name="kda_hopper_cuda", scale=D**-0.5)
-        calls["kernel"]["cudnn"] = lambda: dnn.kimi_delta_attention(*of_kernel, cu, **both)
-        calls["operator"]["cudnn"] = lambda: dnn.kimi_delta_attention(
-            *of_operator, cu, a_log=zeros[0], dt_bias=zeros[1].view(H, D), use_qk_l2norm_in_kernel=True, use_beta_sigmoid_in_kernel=True, safe_gate=True, gate_lower_bound=-5.0, **both)
+    both = dict(output_final_state=True, plan_name="kda_hopper_cuda", scale=D**-0.5)
+    whole = dict(a_log=zeros[0], dt_bias=zeros[1].view(H, D), use_qk_l2norm_in_kernel=True, use_beta_sigmoid_in_kernel=True, safe_gate=True, gate_lower_bound=-5.0, **both)
+    flat = lambda q, k, v, g, beta, dtype: [t.reshape(-1, *t.shape[2:]) for t in (q, k, v, g.to(dtype), beta)]
+    for name, dtype in (("cudnn", torch.float), ("cudnn_bf16", torch.bfloat16)):
+        if dnn and D == 128 and name in a.peers:
+            calls["kernel"][name] = functools.partial(dnn.kimi_delta_attention, *flat(*x, dtype), cu, **both)
+            calls["operator"][name] = functools.partial(dnn.kimi_delta_attention, *flat(*raw, logit, dtype), cu, **whole)
     if flash_kda() and "flash_kda" in a.peers and D == 128:
         one = lambda t: t.reshape(1, -1, *t.shape[2:])
         calls["operator"]["flash_kda"] = flash_kda_call(*map(one, (rq, rk, v, rg, logit)), (zeros[0], zeros[1].view(H, D)), cu)
@@ -314,7 +314,8 @@ def kda_row(a, title, H, D, lengths, shift, packed):
     raw, logit, x = kda_inputs(*((1, T) if packed else (N, lengths[0])), H, D, shift)
     for name, what, calls in chosen(a, kda_calls(a, raw, logit, x, D, lengths, packed).items(), lambda what, _: f"kda {what} {title}"):
         o, ht = calls["tilekern"]()
-        at = dict(rows=slice(T - lengths[-1], T), n=N - 1) if packed else {}
+        last = max(n for n in range(N) if lengths[n])
+        at = dict(rows=slice(T - lengths[last], T), n=last) if packed else {}
         errors = kda_checked(o, ht, x, 0 if packed else N - 1, H - 1, name, **at)
         yield name, errors, medians(a, calls), 10 * D * D * T * H, (10 * D + 2) * T * H
 
@@ -325,9 +326,11 @@ def kda_rows(a):
 
 
 def kda_mix_rows(a):
-    """FlashKDA's six sequences, and what servers run."""
+    """FlashKDA's six sequences, what servers run, and what they capture: 64 slots of sequences of which 9 are used."""
     six = [(96, "1300..3063", [1300, 547, 2048, 963, 271, 3063])]
-    rows = six + [(H, name, lengths) for H in (8, 12, 32) for name, lengths in mixes().items() if max(lengths) > 1]
+    single = {f"1x{n}": [n] for n in (129, 513, 1159, 2049, 8193, 16385)}
+    slots = {"9 of 64 slots": [2048] * 2 + [1024] * 2 + [512] * 2 + [341] * 3 + [0] * 55}
+    rows = six + [(H, name, lengths) for H in (8, 12, 32) for name, lengths in {**mixes(), **single, **slots}.items()]
     for (H, name, lengths), (gates, shift) in [(row, g) for row in rows[a.first : a.rows] for g in (("strong", 0.0), ("mild", 6.0))]:
         yield from kda_row(a, f"{name} H{H} K128 {gates}", H, 128, lengths, shift, True)
 
@@ -482,16 +485,16 @@ def kda_backward_rows(a):
             yield f"{c.name} {n.replace('again', 'recomputed')}", c.errors, {"tilekern": t, **times}, 26 * c.D * c.D * c.heads, (28 * c.D + 8) * c.heads
 
 
-def gdn_inputs(hq, hv, T):
-    q, k = (F.normalize(torch.randn(1, T, hq, 128, device=dev), dim=-1).bfloat16() for _ in range(2))
-    v = torch.randn(1, T, hv, 128, device=dev).bfloat16()
+def gdn_inputs(hq, hv, T, K, V):
+    q, k = (F.normalize(torch.randn(1, T, hq, K, device=dev), dim=-1).bfloat16() for _ in range(2))
+    v = torch.randn(1, T, hv, V, device=dev).bfloat16()
     return dict(q=q, k=k, v=v, g=F.logsigmoid(torch.randn(1, T, hv, device=dev)) / 16, beta=torch.randn(1, T, hv, device=dev).sigmoid())
 
 
 @functools.cache
-def gdn_gradient_errors():
+def gdn_gradient_errors(K, V):
     """As kda_gradient_errors, of two heads and four value heads."""
-    given = gdn_inputs(2, 4, 200)
+    given = gdn_inputs(2, 4, 200, K, V)
     dout = torch.randn_like(given["v"])
     grads = autograd_call(tilekern.chunk_gated_delta_rule, given.values(), dout)()
     leaves = {n: t.double().cpu().requires_grad_() for n, t in given.items()}
@@ -500,24 +503,27 @@ def gdn_gradient_errors():
 
 
 def gdn_cases(a, what):
-    """Name, errors, our forwards and those of others with what they take gradients of, dout, heads of all tokens, q heads of a value head."""
+    """Name, errors, our forwards and those of others with what they take gradients of, dout, heads of all tokens, then flop and bytes of a head's token, forward and backward."""
     fla, qla = optional("fla.ops.gated_delta_rule", a.peers), optional("flash_qla", a.peers)
-    for name, hq, hv, lengths in chosen(a, GDN_BACKWARD[a.first : a.rows], lambda hq, hv, lengths: f"gdn {what} {hq}/{hv} {len(lengths)}x{lengths[0]}"):
-        errors, given = gdn_gradient_errors(), gdn_inputs(hq, hv, sum(lengths))
+    channels = lambda K, V: "" if K == V == 128 else f" K{K} V{V}"
+    for name, hq, hv, lengths, K, V in chosen(a, GDN_BACKWARD[a.first : a.rows], lambda hq, hv, lengths, *of: f"gdn {what} {hq}/{hv} {len(lengths)}x{lengths[0]}{channels(*of)}"):
+        errors, given = gdn_gradient_errors(K, V), gdn_inputs(hq, hv, sum(lengths), K, V)
         cu = torch.tensor([0] + torch.tensor(lengths).cumsum(0).tolist(), device=dev)
         of = lambda module, cu, **more: (functools.partial(module.chunk_gated_delta_rule, cu_seqlens=cu, **more), list(given.values()))
         ours = {"again": of(tilekern, cu.int()), "saved": of(tilekern, cu.int(), disable_recompute=True)}
-        theirs = {n: of(module, offsets) for n, module, offsets in (("fla", fla, cu), ("flash_qla", qla, cu.int())) if module}
-        yield name, errors, ours, theirs, torch.randn_like(given["v"]), sum(lengths) * hv, hq / hv
+        theirs = {n: of(module, offsets) for n, module, offsets in (("fla", fla, cu), ("flash_qla", qla, cu.int())) if module and not channels(K, V)}
+        heads, keys = sum(lengths) * hv, K * hq / hv
+        work = (10 * K * V * heads, (4 * keys + 4 * V + 8) * heads), (26 * K * V * heads, (8 * keys + 6 * V + 16) * heads)
+        yield name, errors, ours, theirs, torch.randn_like(given["v"]), *work
 
 
 def gdn_backward_rows(a):
     """Backwards alone; ours from what its forward saved, and scanning it again."""
-    for name, errors, ours, theirs, dout, heads, group in gdn_cases(a, "backward {}"):
+    for name, errors, ours, theirs, dout, _, work in gdn_cases(a, "backward {}"):
         times = backward_times(a, {**ours, **theirs}, dout)
         both = {n: times.pop(n) for n in ours}
         for n, t in both.items():
-            yield name.format(n), errors, {**times, "tilekern": t}, 26 * 128 * 128 * heads, (1024 * group + 784) * heads
+            yield name.format(n), errors, {**times, "tilekern": t}, *work
 
 
 def kept_by(forward, o):
@@ -555,8 +561,8 @@ def training_rows(a, name, errors, ours, theirs, dout, flop, bytes_):
 
 
 def gdn_training_rows(a):
-    for name, errors, ours, theirs, dout, heads, group in gdn_cases(a, "forward, backward {}"):
-        yield from training_rows(a, name, errors, ours, theirs, dout, (26 * 128 * 128 + 163840) * heads, (1536 * group + 1304) * heads)
+    for name, errors, ours, theirs, dout, *work in gdn_cases(a, "forward, backward {}"):
+        yield from training_rows(a, name, errors, ours, theirs, dout, *map(sum, zip(*work)))
 
 
 def kda_training_rows(a):
@@ -585,7 +591,7 @@ class Table:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("what", nargs="*", default=["gdn", "kda"])
-    parser.add_argument("--peers", default="fla,fla_unsafe,flash_qla,flashinfer,cudnn,flash_kda", type=lambda s: s.split(","))
+    parser.add_argument("--peers", default="fla,fla_unsafe,flash_qla,flashinfer,cudnn,cudnn_bf16,flash_kda", type=lambda s: s.split(","))
     parser.add_argument("--rows", type=int, default=None, help="up to which")
     parser.add_argument("--first", type=int, default=0, help="from which")
     parser.add_argument("--only", type=re.compile, default="", help="rows whose name has this regular expression in it; saved and again are {} there")

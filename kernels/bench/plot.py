@@ -22,7 +22,7 @@ matplotlib.rcParams["svg.hashsalt"] = "tilekern"  # the same file for the same n
 matplotlib.rcParams["svg.fonttype"] = "none"
 import matplotlib.pyplot as plt
 
-COLOURS = {"tilekern": "#1b6ca8", "flashinfer": "#76b900", "fla": "#b0b0b0", "flash_qla": "#e08a1e", "cudnn": "#5b8c5a"}
+COLOURS = {"tilekern": "#1b6ca8", "flashinfer": "#76b900", "fla": "#b0b0b0", "flash_qla": "#e08a1e", "cudnn": "#5b8c5a", "cudnn_bf16": "#a9c7a8"}
 
 
 def read(path):

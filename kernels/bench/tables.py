@@ -11,8 +11,8 @@ import re
 from typing import NamedTuple
 
 RESULTS = pathlib.Path(__file__).parent / "results"
-PEERS = {"cudnn": "cuDNN", "flash_kda": "FlashKDA", "fla": "FLA", "fla_unsafe": "FLA, `safe_gate=False`", "flashinfer": "FlashInfer", "flash_qla": "FlashQLA"}
-VERSIONS = {"cudnn": "frontend 1.32", "flash_kda": "of vLLM 0.33", "fla": "0.6", "fla_unsafe": "0.6", "flashinfer": "0.7.2", "flash_qla": "0.1.3"}
+PEERS = {"cudnn": "cuDNN", "cudnn_bf16": "cuDNN, bf16 gates", "flash_kda": "FlashKDA", "fla": "FLA", "fla_unsafe": "FLA, `safe_gate=False`", "flashinfer": "FlashInfer", "flash_qla": "FlashQLA"}
+VERSIONS = {"cudnn": "frontend 1.32", "cudnn_bf16": "frontend 1.32", "flash_kda": "of vLLM 0.33", "fla": "0.6", "fla_unsafe": "0.6", "flashinfer": "0.7.2", "flash_qla": "0.1.3"}
 PARTS = ["", "saved", "again"]
 
 
@@ -42,7 +42,7 @@ TABLES = {
     "gdn eager": Table(["gdn-eager"], "gdn_backward gdn_training --eager --peers flash_qla", "q/k / value heads, sequences",
                        r"gdn (?P<what>backward|forward, backward) (?P<part>again|saved) (?P<line>[^:]+).*", column="{what}"),
     "kda forward": Table(["kda-cudnn-final", "kda-cudnn"], "kda --peers cudnn,flash_kda", "sequences, heads", "kda" + KDA, "K = {k}", SHAPE, "{what}, {gates}",
-                         peers="cudnn|flash_kda"),
+                         peers="cudnn|cudnn_bf16|flash_kda"),
     "kda fla": Table(["kda-fla", "kda-cudnn-final"], "kda --peers cudnn,flash_kda,fla", "sequences, heads", "kda" + KDA, "K = {k}", SHAPE, "{what}, {gates}",
                      "Of 2026-11-22, FLA 0.6, kernel, all rows of `peers.py kda`: 3.9 to 8.9 times ours with strong gates, 1.0 (1 x 2048, 8 heads) to 6.2 with mild ones.", peers="fla"),
     "kda mixes": Table(["kda-mixes"], "kda_mixes --peers cudnn,flash_kda", "sequences, heads", "kda" + KDA, "", SHAPE, "{what}, {gates}"),
@@ -51,10 +51,10 @@ TABLES = {
                           "sequences, heads", "kda backward" + KDA + " (?P<part>recomputed|saved)",
                           "K = {k}{documents}, {what}", SHAPE + ", {what}", "{gates}"),
     "kda training": Table(["kda-training-fla-cudnn"], "kda_training --peers fla,cudnn", "sequences, heads",
-                          "kda forward, backward (?P<part>again|saved)" + KDA + KEPT, "K = {k}, {what}", SHAPE + ", {what}", "{gates}"),
+                          "kda forward, backward (?P<part>again|saved)" + KDA + KEPT, "K = {k}{documents}, {what}", SHAPE + ", {what}", "{gates}"),
     "kda eager": Table(["kda-eager"], "kda_backward kda_training --eager --only strong --peers fla,cudnn", "sequences, heads",
                        r"(?=.* (?P<part>again|saved|recomputed)\b)kda (?P<which>backward|forward, backward)(?: again| saved)?" + KDA + ".*",
-                       "K = {k}, {what}", SHAPE + ", {what}", "{which}, {gates} gates"),
+                       "K = {k}{documents}, {what}", SHAPE + ", {what}", "{which}, {gates} gates"),
 }
 
 
