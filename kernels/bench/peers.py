@@ -30,6 +30,7 @@ from triton.testing import do_bench
 import engine
 import tilekern
 
+os.environ.setdefault("FLA_FLASH_QLA", "0")  # else FLA's GDN is FlashQLA's
 dev = "cuda"
 start = time.time()
 ROUNDS = 5
@@ -511,7 +512,7 @@ def gdn_cases(a, what):
         cu = torch.tensor([0] + torch.tensor(lengths).cumsum(0).tolist(), device=dev)
         of = lambda module, cu, **more: (functools.partial(module.chunk_gated_delta_rule, cu_seqlens=cu, **more), list(given.values()))
         ours = {"again": of(tilekern, cu.int()), "saved": of(tilekern, cu.int(), disable_recompute=True)}
-        theirs = {n: of(module, offsets) for n, module, offsets in (("fla", fla, cu), ("flash_qla", qla, cu.int())) if module and not channels(K, V)}
+        theirs = {n: of(module, offsets) for n, module, offsets in (("fla", fla, cu), ("flash_qla", None if channels(K, V) else qla, cu.int())) if module}
         heads, keys = sum(lengths) * hv, K * hq / hv
         work = (10 * K * V * heads, (4 * keys + 4 * V + 8) * heads), (26 * K * V * heads, (8 * keys + 6 * V + 16) * heads)
         yield name, errors, ours, theirs, torch.randn_like(given["v"]), *work

@@ -81,7 +81,7 @@ BARS = {
         Bar("mixes 7168 + 31 x U(17,256) and lognormal", 1.3, True, "gdn mixes", line="7168.*|lognormal.*"),
         Bar("mix 1238 .. 519", 1.2, True, "gdn mixes", line="1238.*"),
         Bar("mixes 7239 + 953 x 1 and 2050 x 16", 1.75, True, "gdn mixes", line="7239.*|2050.*"),
-        Bar("backward, saved, over FlashQLA, mean", 2.2, False, "gdn backward", part="saved"),
+        Bar("backward, saved, over FlashQLA, mean", 2.2, False, "gdn backward", part="saved", peer="flash_qla"),
         Bar("each row, saved and again", 1, True, "gdn backward"),
     ],
     "kda": [
