@@ -235,6 +235,8 @@ static void run_random(const void *unused)
 	const int calls = random_calls(&r, 2, 4, &named);
 	for (int i = 0; i < calls; i++) {
 		GdnRow row = random_row(&r, lengths);
+		if (!random_runs(i))
+			continue;
 		if (named)
 			print_message("%d: b%lld t%lld h%lld/%lld k%lld v%lld gates %d options %x states %d split %d of %u%s%s%s%s\n", i, (long long)row.in.batch,
 				(long long)row.in.tokens, (long long)row.in.qk_heads, (long long)row.in.value_heads, (long long)row.in.key_dim, (long long)row.in.value_dim,

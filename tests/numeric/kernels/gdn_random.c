@@ -79,6 +79,8 @@ static void run_random(const void *unused)
 	const int calls = random_calls(&r, 1, 25, &named);
 	for (int i = 0; i < calls; i++) {
 		GdnRow row = random_row(&r, lengths);
+		if (!random_runs(i))
+			continue;
 		if (named)
 			print_message("%d: b%lld t%lld h%lld/%lld k%lld v%lld%s gates %d keys %d betas %d options %x states %d%s%s%s split %d processors %u%s\n", i,
 				(long long)row.in.batch, (long long)row.in.tokens, (long long)row.in.qk_heads, (long long)row.in.value_heads, (long long)row.in.key_dim,

@@ -671,6 +671,8 @@ static void run_random(const void *unused)
 	const int calls = random_calls(&r, 1, 12, &named);
 	for (int i = 0; i < calls; i++) {
 		KdaRow row = random_row(&r, lengths);
+		if (!random_runs(i))
+			continue;
 		if (named)
 			print_message("%d: b%lld t%lld h%lld/%lld k%lld v%lld%s gate %d keys %d options %x states %d split %d of %u%s%s\n", i, (long long)row.batch,
 				(long long)row.tokens, (long long)row.qk_heads, (long long)row.value_heads, (long long)row.key_dim, (long long)row.value_dim,

@@ -356,13 +356,16 @@ static void run_random(const void *unused)
 	const int calls = random_calls(&r, 1, 3, &named);
 	for (int i = 0; i < calls; i++) {
 		KdaRow row = random_row(&r, lengths);
+		void (*run)(const void *) = pick(&r, 3) ? run_gradients : run_saved;
+		if (!random_runs(i))
+			continue;
 		if (named)
 			print_message("%d: b%lld t%lld h%lld/%lld k%lld v%lld options %x states %d%s%s\n", i, (long long)row.batch, (long long)row.tokens,
 				(long long)row.qk_heads, (long long)row.value_heads, (long long)row.key_dim, (long long)row.value_dim, row.options, (int)row.states,
 				row.strided ? " strided" : "", row.lengths ? " packed" : "");
 		if (named && row.lengths)
 			print_message("    %d %d %d\n", lengths[0], lengths[1], lengths[2]);
-		(pick(&r, 3) ? run_gradients : run_saved)(&row);
+		run(&row);
 	}
 }
 

@@ -75,6 +75,12 @@ int random_calls(Random *r, uint64_t seed, int fewer, bool *named)
 	return !from ? fewer : calls ? atoi(calls) : 200;
 }
 
+bool random_runs(int i)
+{
+	const char *first = getenv("TILE_TEST_FIRST");
+	return !first || i >= atoi(first);
+}
+
 void *memory(size_t bytes)
 {
 	void *p = malloc(bytes ? bytes : 1);

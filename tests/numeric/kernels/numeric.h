@@ -51,6 +51,8 @@ void expect_words(const char *text, const char *const *words);
 
 /* How many random calls a test makes, from r: `fewer` from `seed`; where $TILE_TEST_RANDOM is a seed, $TILE_TEST_CALLS or 200 from that, each named before it runs. */
 int random_calls(Random *r, uint64_t seed, int fewer, bool *named);
+/* Whether call i is one of them; $TILE_TEST_FIRST: those before are drawn, but do not run. */
+bool random_runs(int i);
 
 /* malloc that fails the test. */
 void *memory(size_t bytes);
