@@ -61,16 +61,18 @@ static void normalise(double *x, int64_t n)
 		x[i] /= sqrt(sum) + 1e-30;
 }
 
-static void fill_vectors(TokenTensor *t, KdaKey kind, bool keys, Random *random)
+/* unlike: of collinear keys the first of so many is random; 0: none. */
+static void fill_vectors(TokenTensor *t, KdaKey kind, bool keys, int unlike, Random *random)
 {
 	double *base = doubles(t->heads * t->width);
 	for (int64_t i = 0; i < t->heads * t->width; i++)
 		base[i] = (double)random_normal(random);
 	for (int64_t i = 0; i < t->batch * t->tokens * t->heads; i++) {
 		double *x = t->value + i * t->width, size = exp((double)random_normal(random));
+		const bool collinear = kind == KDA_COLLINEAR && keys && !(unlike && i / t->heads % unlike == 0);
 		for (int64_t j = 0; j < t->width; j++) {
 			double normal = (double)random_normal(random);
-			x[j] = kind == KDA_POSITIVE ? random_unit(random) : kind == KDA_COLLINEAR && keys ? base[i % t->heads * t->width + j] + 0.05 * normal : normal;
+			x[j] = kind == KDA_POSITIVE ? random_unit(random) : collinear ? base[i % t->heads * t->width + j] + 0.05 * normal : normal;
 		}
 		if (kind != KDA_RAW_KEYS)
 			normalise(x, t->width);
@@ -163,8 +165,8 @@ static void make_tensors(KdaRun *r, Random *random)
 	const tilert_dtype other = row->crossed == row->fp16 ? TILERT_BF16 : TILERT_F16;
 	r->g = tensor(row, row->value_heads, row->key_dim, true, row->gate16 ? other : TILERT_F32);
 	r->beta = tensor(row, row->value_heads, 1, false, row->beta16 ? other : TILERT_F32);
-	fill_vectors(&r->q, row->keys, false, random);
-	fill_vectors(&r->k, row->keys, true, random);
+	fill_vectors(&r->q, row->keys, false, 0, random);
+	fill_vectors(&r->k, row->keys, true, row->unlike, random);
 	fill_gates(row, &r->g, random);
 	fill_values(row, r, random);
 	TokenTensor *const inputs[] = { &r->q, &r->k, &r->v, &r->g, &r->beta };
