@@ -31,7 +31,7 @@ typedef struct BackwardOperator {
 	void (*call)(Backward *b);
 	void (*call_prepared)(Backward *b);                    /* prepared, launched, destroyed */
 	Delta (*reference)(Backward *b);                       /* without dout and dstate; the operator's until `release` */
-	void (*allowed)(const Backward *b, int which, double *overall, double *chunk);
+	void (*allowed)(const Backward *b, int which, double *overall, double *chunk); /* DA, DBIAS: where n terms count, overall + chunk / sqrt(n) */
 	void (*release)(Backward *b);                          /* what is the operator's, and b */
 	double least;                                          /* accuracy_of_packed_least */
 } BackwardOperator;

@@ -66,7 +66,7 @@ static void allowed(const Backward *b, int which, double *overall, double *chunk
 	const GdnRow *row = &own(b)->r->row;
 	const bool small = which == DG || which == DBETA;
 	*overall = which >= DA ? fmax(.02, 3 * row->overall) : small ? fmax(.02, row->overall) : row->overall != 0 ? row->overall : .008;
-	*chunk = row->chunk != 0 ? row->chunk : 3 * *overall;
+	*chunk = which >= DA ? 0 : row->chunk != 0 ? row->chunk : 3 * *overall;
 }
 
 /* ---- making ---- */
