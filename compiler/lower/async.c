@@ -1,9 +1,35 @@
 /* async.c - TMA and bulk copies, mbarriers, named barriers, fences. */
+#include "compiler/analysis/effects.h"
 #include "compiler/lower/context.h"
 
 #include <string.h>
 
 static V first_thread(Lower *L) { return LLVMBuildICmp(L->b, LLVMIntEQ, L->team.thread, const_i32(L, 0), ""); }
+
+/* All threads of a warp reach op: it, or another op of its region, needs them. */
+static bool reached_together(const Op *op)
+{
+	for (const Op *o = op->parent->first; o; o = o->next) {
+		Doing d = op_doing(o);
+		if (d.doer != EACH_THREAD && d.what)
+			return true;
+	}
+	return false;
+}
+
+/* Who issues is elected, and in `once` it has been: ptxas, which knows then that it is one thread, has no loop over those that it may be.  Once a
+ * region (control.c), and always the same thread, which waits for its own copies. */
+V issuing_thread(Lower *L, const Op *op)
+{
+	bool alone = tir_enclosing(op, OP_ONCE);
+	if (L->team.warps > 1 || (!alone && !reached_together(op)))
+		return first_thread(L);
+	if (alone)
+		return LLVMConstInt(L->i1, 1, 0);
+	if (!L->team.elected)
+		L->team.elected = L->ops->one_lane(L);
+	return L->team.elected;
+}
 
 static V to_i32(Lower *L, const Value *v) { return convert(L, value_of(L, v), v->type.dtype, DT_I32); }
 
@@ -77,7 +103,8 @@ static void lower_arrive(Lower *L, const Op *op)
 	bool alone = tir_enclosing(op, OP_ONCE), announces = bytes > 0 && L->team.warps > 1; /* by the first thread */
 	if (!alone)
 		L->ops->syncwarp(L);
-	Guard g = guard_begin(L, alone || announces ? LLVMBuildICmp(L->b, LLVMIntEQ, L->team.lane, const_i32(L, 0), "") : L->ops->one_lane(L));
+	V lane0 = alone || announces ? LLVMBuildICmp(L->b, LLVMIntEQ, L->team.lane, const_i32(L, 0), "") : NULL;
+	Guard g = guard_begin(L, L->team.warps == 1 ? issuing_thread(L, op) : lane0 ? lane0 : L->ops->one_lane(L));
 	if (operand(op, ARG_RANK)) {
 		L->ops->mbar_arrive_at(L, at, to_i32(L, operand(op, ARG_RANK)));
 	} else if (announces) {
@@ -134,7 +161,7 @@ static void refuse_both_cut(Lower *L, const TileRef *g, V above, V start, V end,
 /* The map's last dimension is the limited one once more, and the map begins one tensor less a row below the tensor: with coordinates
  * row - end + extent and end - 1, rows from `end` on are outside of the first.  Where there are none, the second one is behind its
  * dimension, not before it: stores have no negative coordinates. */
-static void limit_coords(Lower *L, const TileRef *g, const Value *limit, V *row, V *last)
+static void limit_coords(Lower *L, const TileRef *g, const Value *limit, bool stores, V *row, V *last)
 {
 	V zero = const_i32(L, 0), extent = to_i32(L, tensor_extent(g->object, first_slice(g))), start = *row;
 	V end = either_of(L, LLVMIntSGT, either_of(L, LLVMIntSLT, to_i32(L, limit), extent), zero);
@@ -143,10 +170,12 @@ static void limit_coords(Lower *L, const TileRef *g, const Value *limit, V *row,
 		refuse_both_cut(L, g, above, start, end, extent);
 	end = LLVMBuildSelect(L->b, above, extent, end, "");
 	*row = build_add(L, start, LLVMBuildSub(L->b, extent, end, ""));
-	*last = either_of(L, LLVMIntULT, LLVMBuildSub(L->b, end, const_i32(L, 1), ""), extent);
+	*last = LLVMBuildSub(L->b, end, const_i32(L, 1), "");
+	if (stores)
+		*last = either_of(L, LLVMIntULT, *last, extent);
 }
 
-static int tma_coords(Lower *L, const TensorMap *m, const TileRef *g, const Value *limit, int col, V *coord)
+static int tma_coords(Lower *L, const Op *op, const TensorMap *m, const TileRef *g, int col, V *coord)
 {
 	int n = 0;
 	for (int d = g->object_rank - 1; d >= 0; d--)
@@ -156,23 +185,22 @@ static int tma_coords(Lower *L, const TensorMap *m, const TileRef *g, const Valu
 	if (m->panels)
 		coord[n++] = const_i32(L, 0);
 	if (m->limited)
-		limit_coords(L, g, limit, &coord[m->limited], &coord[n++]);
+		limit_coords(L, g, operand(op, ARG_LIMIT), op->code == OP_TMA_STORE, &coord[m->limited], &coord[n++]);
 	return n;
 }
 
-/* Whether a box of this map has nothing inside the tensor or below the limit.  Dimensions of one row or column are indexes, which lie in it. */
-static V box_outside(Lower *L, const TensorMap *m, V *coord)
+/* Whether a box of this map has something inside the tensor and below the limit.  Dimensions of one row or column are indexes, which lie in it. */
+static V box_inside(Lower *L, const TensorMap *m, V *coord)
 {
-	V out = LLVMConstInt(L->i1, 0, 0);
+	V in = LLVMConstInt(L->i1, 1, 0);
 	for (int d = 0; d < m->rank; d++) {
 		const TensorMapDim *k = &m->dim[d];
 		if (k->box == 1 || LLVMIsNull(coord[d]))
 			continue;
-		V extent = k->extent ? to_i32(L, k->extent) : const_i32(L, k->extent_const);
-		V behind = LLVMBuildICmp(L->b, LLVMIntSGE, coord[d], extent, ""), before = LLVMBuildICmp(L->b, LLVMIntSLE, coord[d], const_i32(L, -(int64_t)k->box), "");
-		out = LLVMBuildOr(L->b, out, LLVMBuildOr(L->b, behind, before, ""), "");
+		V extent = k->extent ? to_i32(L, k->extent) : const_i32(L, k->extent_const), before = const_i32(L, (int64_t)k->box - 1);
+		in = LLVMBuildAnd(L->b, in, LLVMBuildICmp(L->b, LLVMIntULT, build_add(L, coord[d], before), build_add(L, extent, before), ""), "");
 	}
-	return out;
+	return in;
 }
 
 /* plan_tensor_maps.c says why. */
@@ -180,7 +208,7 @@ static V map_of_box(Lower *L, const Op *op, V *coord)
 {
 	int k = (int)attr_int(op, AT_MAP, 0), outside = (int)attr_int(op, AT_OUTSIDE, 0);
 	V map = L->map_pointer[k];
-	return outside ? LLVMBuildSelect(L->b, box_outside(L, &L->maps.map[k], coord), L->map_pointer[outside], map, "") : map;
+	return outside ? LLVMBuildSelect(L->b, box_inside(L, &L->maps.map[k], coord), map, L->map_pointer[outside], "") : map;
 }
 
 typedef void (*EachBox)(Lower *L, const Op *op, V map, int rank, V shared, V *coord, V bar);
@@ -210,7 +238,7 @@ static void each_box(Lower *L, const Op *op, const TileRef *g, const TileRef *s,
 	int cols = (int)s->shape[s->rank - 1], step = m->panels ? cols : (int)m->dim[0].box;
 	for (int c = 0; c < cols; c += step) {
 		V coord[6];
-		int rank = tma_coords(L, m, g, operand(op, ARG_LIMIT), c, coord);
+		int rank = tma_coords(L, op, m, g, c, coord);
 		emit(L, op, map_of_box(L, op, coord), rank, view_address(L, s, c), coord, bar);
 	}
 }
@@ -225,7 +253,7 @@ static void lower_tma_load(Lower *L, const Op *op)
 		for (int i = 0; i < s.rank; i++)
 			bytes *= s.shape[i];
 	}
-	Guard one = guard_begin(L, first_thread(L));
+	Guard one = guard_begin(L, issuing_thread(L, op));
 	if (attr_int(op, AT_EXPECT, 1))
 		L->ops->mbar_expect(L, at, const_i32(L, bytes));
 	each_box(L, op, &g, &s, at, load_box);
@@ -235,7 +263,7 @@ static void lower_tma_load(Lower *L, const Op *op)
 static void lower_tma_store(Lower *L, const Op *op)
 {
 	TileRef s = tile_ref(operand(op, ARG_SOURCE)), g = tile_ref(operand(op, ARG_TARGET));
-	Guard one = guard_begin(L, first_thread(L));
+	Guard one = guard_begin(L, issuing_thread(L, op));
 	each_box(L, op, &g, &s, NULL, store_box);
 	L->ops->bulk_commit(L);
 	guard_end(L, one);
@@ -263,7 +291,7 @@ static void lower_bulk(Lower *L, const Op *op)
 	V at = NULL;
 	if (load)
 		at = use_address(L, op, operand(op, ARG_BARRIER), operand(op, ARG_USE));
-	Guard one = guard_begin(L, first_thread(L));
+	Guard one = guard_begin(L, issuing_thread(L, op));
 	if (load) {
 		if (attr_int(op, AT_EXPECT, 1))
 			L->ops->mbar_expect(L, at, n);
@@ -307,7 +335,7 @@ void lower_async(Lower *L, const Op *op)
 	case OP_TMA_STORE: lower_tma_store(L, op); break;
 	case OP_BULK_LOAD: case OP_BULK_STORE: lower_bulk(L, op); break;
 	case OP_STORE_WAIT: {
-		Guard one = guard_begin(L, first_thread(L));
+		Guard one = guard_begin(L, issuing_thread(L, op));
 		L->ops->bulk_wait(L, (int)attr_int(op, AT_N, 0), attr_int(op, AT_READ, 0));
 		guard_end(L, one);
 		break;

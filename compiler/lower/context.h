@@ -44,6 +44,7 @@ typedef struct Team {
 	int first_warp, warps;
 	V instance;            /* i32, or NULL */
 	V thread, lane, warp;  /* i32 in the team */
+	V elected;             /* i1: of a team of one warp, the thread that does what one thread does; NULL: not elected yet */
 	V sync_id;             /* named barrier of the team, or NULL: CTA */
 } Team;
 
@@ -180,6 +181,7 @@ void lower_reduce(Lower *L, const Op *op);
 void lower_scan(Lower *L, const Op *op);
 /* async.c */
 void lower_async(Lower *L, const Op *op);             /* tma, bulk, arrive, wait, sync, fences */
+V issuing_thread(Lower *L, const Op *op);             /* i1: of those that execute op, the one that does what the team does once */
 void team_sync(Lower *L);
 void lower_vote(Lower *L, const Op *op);
 /* control.c */

@@ -7,7 +7,22 @@
 #include <stdio.h>
 #include <string.h>
 
-static void lower_region(Lower *L, const Region *r) { lower_ops(L, r->first); }
+/* A thread that is elected in it is known to the regions in it. */
+static void lower_region(Lower *L, const Region *r)
+{
+	V outer = L->team.elected;
+	lower_ops(L, r->first);
+	L->team.elected = outer;
+}
+
+/* Rounds elect anew: a register less from round to round. */
+static void lower_round(Lower *L, const Region *r)
+{
+	V outer = L->team.elected;
+	L->team.elected = NULL;
+	lower_ops(L, r->first);
+	L->team.elected = outer;
+}
 
 static V as_bool(Lower *L, const Value *v) { return value_of(L, v); }
 
@@ -43,7 +58,7 @@ static void lower_for(Lower *L, const Op *op)
 	L->value[arg->id] = i;
 	LLVMMetadataRef outer = debug_enter(L, op->loc);
 	debug_value(L, arg, i, op->loc);
-	lower_region(L, op->regions[0]);
+	lower_round(L, op->regions[0]);
 	debug_leave(L, outer);
 	poll(L, op);
 	V next = LLVMBuildNSWAdd(L->b, i, step, "");
@@ -58,11 +73,11 @@ static void lower_while(Lower *L, const Op *op)
 	LLVMBasicBlockRef head = new_block(L, "while"), body = new_block(L, "while.body"), done = new_block(L, "while.end");
 	LLVMBuildBr(L->b, head);
 	LLVMPositionBuilderAtEnd(L->b, head);
-	lower_region(L, op->regions[0]);
+	lower_round(L, op->regions[0]);
 	V c = as_bool(L, operand(op->regions[0]->last, ARG_CONDITION));
 	LLVMBuildCondBr(L->b, c, body, done);
 	LLVMPositionBuilderAtEnd(L->b, body);
-	lower_region(L, op->regions[1]);
+	lower_round(L, op->regions[1]);
 	poll(L, op);
 	keep_rolled(L, LLVMBuildBr(L->b, head));
 	LLVMPositionBuilderAtEnd(L->b, done);
@@ -86,7 +101,7 @@ static void lower_if(Lower *L, const Op *op)
 
 static void lower_once(Lower *L, const Op *op)
 {
-	Guard g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntEQ, L->team.thread, const_i32(L, 0), ""));
+	Guard g = guard_begin(L, issuing_thread(L, op));
 	Team saved = L->team;
 	lower_region(L, op->regions[0]);
 	L->team = saved;
