@@ -37,23 +37,24 @@ TABLES = {
     "gdn flashqla": Table(["gdn-flashqla", "gdn-peers"], "gdn --peers flash_qla,flashinfer", "q/k / value heads, sequences", r"gdn (?P<line>.+)"),
     "gdn engine": Table(["gdn-engine-flashinfer"], "engine --peers flashinfer", "sequences", r"engine (?P<heads>\S+) (?P<line>.+)", column="{heads}"),
     "gdn backward": Table(["gdn-backward-flashqla"], "gdn_backward --peers flash_qla,fla", "q/k / value heads, sequences", r"gdn backward (?P<part>again|saved) (?P<line>.+)"),
-    "gdn training": Table(["gdn-training-flashqla"], "gdn_training --peers flash_qla", "q/k / value heads, sequences",
+    "gdn training": Table(["gdn-training-flashqla"], "gdn_training --peers flash_qla,fla", "q/k / value heads, sequences",
                           r"gdn forward, backward (?P<part>again|saved) (?P<line>.+)" + KEPT),
-    "gdn eager": Table(["gdn-eager"], "gdn_backward gdn_training --eager --peers flash_qla", "q/k / value heads, sequences",
+    "gdn eager": Table(["gdn-eager"], "gdn_backward gdn_training --eager --peers flash_qla,fla", "q/k / value heads, sequences",
                        r"gdn (?P<what>backward|forward, backward) (?P<part>again|saved) (?P<line>[^:]+).*", column="{what}"),
     "kda forward": Table(["kda-cudnn-final", "kda-cudnn"], "kda --peers cudnn,flash_kda", "sequences, heads", "kda" + KDA, "K = {k}", SHAPE, "{what}, {gates}",
                          peers="cudnn|cudnn_bf16|flash_kda"),
     "kda fla": Table(["kda-fla", "kda-cudnn-final"], "kda --peers cudnn,cudnn_bf16,flash_kda,fla", "sequences, heads", "kda" + KDA, "K = {k}", SHAPE, "{what}, {gates}",
                      "Of 2026-11-22, FLA 0.6, kernel, all rows of `peers.py kda`: 3.9 to 8.9 times ours with strong gates, 1.0 (1 x 2048, 8 heads) to 6.2 with mild ones.", peers="fla"),
     "kda bf16": Table(["kda-fla"], "kda --peers cudnn,cudnn_bf16,flash_kda,fla", "sequences, heads", "kda" + KDA, "K = {k}", SHAPE, "{what}, {gates}", peers="cudnn_bf16"),
-    "kda mixes": Table(["kda-mixes"], "kda_mixes --peers cudnn,flash_kda", "sequences, heads", "kda" + KDA, "", SHAPE, "{what}, {gates}"),
+    "kda mixes": Table(["kda-mixes"], "kda_mixes --peers cudnn,cudnn_bf16,flash_kda,fla", "sequences, heads", "kda" + KDA, "{packed}", SHAPE, "{what}, {gates}",
+                       peers="cudnn|flash_kda|fla"),
     "kda engine": Table(["kda-engine-final"], "kda_engine --peers cudnn,flash_kda", "sequences", r"kda engine (?P<heads>\d+) (?P<line>.+)", column="{heads} heads"),
     "kda backward": Table(["kda-backward-final"], "kda_backward --peers fla,fla_unsafe,cudnn",
                           "sequences, heads", "kda backward" + KDA + " (?P<part>recomputed|saved)",
                           "K = {k}{documents}, {what}", SHAPE + ", {what}", "{gates}"),
     "kda training": Table(["kda-training-fla-cudnn"], "kda_training --peers fla,cudnn", "sequences, heads",
                           "kda forward, backward (?P<part>again|saved)" + KDA + KEPT, "K = {k}{documents}, {what}", SHAPE + ", {what}", "{gates}"),
-    "kda eager": Table(["kda-eager"], "kda_backward kda_training --eager --only strong --peers fla,cudnn", "sequences, heads",
+    "kda eager": Table(["kda-eager"], "kda_backward kda_training --eager --peers fla,cudnn", "sequences, heads",
                        r"(?=.* (?P<part>again|saved|recomputed)\b)kda (?P<which>backward|forward, backward)(?: again| saved)?" + KDA + ".*",
                        "K = {k}{documents}, {what}", SHAPE + ", {what}", "{which}, {gates} gates"),
 }
@@ -90,7 +91,8 @@ BARS = {
           for what in ("kernel", "operator") for gates, least in (("strong", 2.5), ("mild", 5))),
         Bar("each row", 1, True, "kda forward"),
         Bar("each row beside FLA", 1, True, "kda fla"),
-        Bar("each mix", 1, True, "kda mixes"),
+        Bar("each mix", 1, True, "kda mixes", "mixes"),
+        Bar("each packed sequence by itself, 129 to 16,385 tokens", 1, True, "kda mixes", "one sequence"),
         *(Bar(f"forward, {what}, K = 128, over FLA, 8,192 tokens of 32 heads and more, mean of strong gates", 6, False, "kda fla", "K = 128", f"{what}, strong", LARGE)
           for what in ("kernel", "operator")),
         *(Bar(f"forward, {what}, K = 64, over FLA, mean of strong gates", 5, False, "kda fla", "K = 64", f"{what}, strong") for what in ("kernel", "operator")),
@@ -170,7 +172,8 @@ class Rows:
         if self.table.peers in PEERS and not theirs:
             return False
         x = {n: v or "" for n, v in named.groupdict().items()}
-        x.update(line=spaced(x["line"]), k64=", K = 64" if x.get("k") == "64" else "", documents=", documents" if "documents" in x["line"] else "")
+        x.update(line=spaced(x["line"]), k64=", K = 64" if x.get("k") == "64" else "", documents=", documents" if "documents" in x["line"] else "",
+                 packed="one sequence" if re.fullmatch(r"1x\d+", x["line"]) else "mixes")
         part = x.get("part", "").replace("recomputed", "again")
         key = self.table.group.format(**x), self.table.line.format(**x), self.table.column.format(**x)
         parts = self.at.setdefault(key, {})
@@ -310,8 +313,15 @@ def bar_line(bar, run):
         have = mean([x for *_, x in found])
         text = f"{have:.2f} of {len(found)} row{'s' * (len(found) > 1)}, {found[0][2]}"
         return f"| {bar.about} | {bar.least} | {'**missed**, ' if have < bar.least else ''}{text} |"
-    below = [", ".join(x for x in (line, column, part) if x) + f" {times(x)}" for (_, line, column), part, _, x in found if x < bar.least]
-    return f"| {bar.about} | {bar.least} | " + (f"**missed** in {len(below)} of {len(found)}: " + "; ".join(below) if below else f"all {len(found)}") + " |"
+    below = {}
+    for (_, line, column), part, _, x in found:
+        if x < bar.least:
+            below.setdefault(line, []).append((x, ", ".join(p for p in (column, part) if p)))
+    missed = sum(map(len, below.values()))
+    if missed > 8:  # of each line the least
+        below = {line: [(min(of)[0], "")] for line, of in below.items()}
+    named = "; ".join(f"{line}: " + ", ".join(f"{p} {times(x)}".strip() for x, p in of) for line, of in below.items())
+    return f"| {bar.about} | {bar.least} | " + (f"**missed** in {missed} of {len(found)}{', the least of each' * (missed > 8)}: {named}" if missed else f"all {len(found)}") + " |"
 
 
 def written_bars(family, run):
