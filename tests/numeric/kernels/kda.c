@@ -661,6 +661,7 @@ static KdaRow random_row(Random *r, int *lengths)
 	/* Not about accuracy: few channels and positive keys cost some, and with a token or two q.k may be next to nothing everywhere. */
 	row.overall = row.lengths || row.batch * row.tokens < 16 ? 0.1 : 0.03;
 	row.chunk = 1;
+	row.cancels = true;
 	/* q.k of heads that share q and k is one number, which may be nothing but the roundings of its K terms, 2^-8 |q| |k| / sqrt K; u is below 8. */
 	row.least = 0.03 * (row.scale != 0 ? (double)row.scale : 1 / sqrt((double)row.key_dim)) / sqrt((double)row.key_dim);
 	return row;

@@ -55,7 +55,7 @@ typedef struct KdaRow {
 	uint64_t seed;
 	float gradients;          /* the size of what a backward is given; 0: 1 */
 	bool by_turns;            /* of each sequence its own */
-	bool cancels;             /* dq and dv may be next to nothing beside their terms */
+	bool cancels;             /* o, dq and dv may be next to nothing beside their terms: q.k of a sequence of one token */
 	int unlike;               /* KDA_COLLINEAR: the first of so many keys is as random ones; 0: none */
 } KdaRow;
 
