@@ -160,7 +160,7 @@ static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Ar
 	args_integer(&a, "least", l->least);
 	args_integer(&a, "cut_from", l->cut_from);
 	const bool parted = kda_keys(p) == 128 && gate != f32; /* forward.tile */
-	const int form = task == SCAN ? l->halves ? half_bf16 : kda_deals(p, l) ? dealt_bf16 : bf16 : task == UNITS ? units_bf16 : task >= LOOKS && parted ? looks_bf16 : cut_bf16;
+	const int form = task == SCAN ? l->halves ? half_bf16 : kda_deals(p, l) ? dealt_bf16 : bf16 : task == UNITS ? units_bf16 : parted && (task == WINDOWS || task >= LOOKS) ? looks_bf16 : cut_bf16;
 	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_keys(p), form + gate - bf16 }, &a);
 }
 
