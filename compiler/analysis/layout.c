@@ -133,6 +133,21 @@ static Layout *project(Arena *a, const Layout *of, bool rows)
 	return l;
 }
 
+/* Bits of the lane that went along what is gone take halves of the registers, while these are alike. */
+static void spread(Layout *l, const Layout *of, bool rows)
+{
+	for (int b = 0; b < 5 && l->nregs % 2 == 0; b++) {
+		int half = l->nregs / 2, step = l->reg[half].row - l->reg[0].row;
+		bool alike = (rows ? of->lane[b].col : of->lane[b].row) != 0 && l->lane[b].row == 0;
+		for (int r = 0; r < half; r++)
+			alike &= l->reg[half + r].row - l->reg[r].row == step;
+		if (!alike)
+			continue;
+		l->lane[b].row = (int16_t)step;
+		l->nregs = half;
+	}
+}
+
 static const Layout *build(Arena *a, const Form *f, int rank, int rows, int cols, int warps, const char **why)
 {
 	bool part = f->kind == FORM_ROWS || f->kind == FORM_COLS;
@@ -149,6 +164,13 @@ static const Layout *build(Arena *a, const Form *f, int rank, int rows, int cols
 	if (rank == 1 && part) {
 		const Layout *of = build(a, f->of, 2, f->m, f->n, warps, why);
 		return of ? project(a, of, f->kind == FORM_ROWS) : NULL;
+	}
+	if (rank == 1 && f->kind == FORM_SPREAD) {
+		const Layout *of = build(a, f->of->of, 2, f->of->m, f->of->n, warps, why);
+		Layout *l = of ? project(a, of, f->of->kind == FORM_ROWS) : NULL;
+		if (l)
+			spread(l, of, f->of->kind == FORM_ROWS);
+		return l;
 	}
 	*why = arena_printf(a, "'%s' is not a layout of a %s-dimensional fragment", form_text(a, f), rank == 1 ? "one" : rank == 2 ? "two" : "more");
 	return NULL;

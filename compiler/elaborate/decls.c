@@ -110,7 +110,7 @@ static const Form *layout_form(Elab *E, const Decl *d)
 	if (f && of_shared == (d->kind == DE_SHARED))
 		return f;
 	elab_error(E, d->loc, E_LAYOUT, "'%s' is not a layout of a %s", text, d->kind == DE_SHARED ? "shared tile" : "fragment");
-	diag_help(E->d, "%s", d->kind == DE_SHARED ? "swizzle128, swizzle64, swizzle32, linear" : "mma, mma8, blocked(r, c), blocked(n)");
+	diag_help(E->d, "%s", d->kind == DE_SHARED ? "swizzle128, swizzle64, swizzle32, linear" : "mma, mma8, blocked(r, c), blocked(n), spread");
 	return NULL;
 }
 
@@ -134,7 +134,10 @@ static Op *declare_object(Elab *E, const Decl *d, View *v, Opcode code, int narg
 	attr_set_text(E->t, op, AT_NAME, d->name);
 	op->result->name = d->name;
 	v->object = op->result;
-	const Form *layout = d->layout ? layout_form(E, d) : NULL;
+	bool spread = d->layout && code == OP_FRAG && v->rank == 1 && !d->layout_args && strcmp(d->layout, "spread") == 0; /* of what, infer_layouts finds */
+	const Form *layout = d->layout && !spread ? layout_form(E, d) : NULL;
+	if (spread)
+		attr_set_int(E->t, op, AT_SPREAD, 1);
 	if (layout)
 		attr_set_layout(E->t, op, layout);
 	return op;

@@ -94,7 +94,7 @@ static V number_along(Lower *L, unsigned bits)
 	return n;
 }
 
-static V reduce_in_warp(Lower *L, const Storage *s, int axis, int kept, Combine f)
+static V reduce_in_thread(Lower *L, const Storage *s, int axis, int kept, Combine f)
 {
 	V acc = NULL;
 	for (int q = 0; q < s->layout->nregs; q++) {
@@ -103,10 +103,35 @@ static V reduce_in_warp(Lower *L, const Storage *s, int axis, int kept, Combine 
 		V v = load_register(L, s, q);
 		acc = acc ? f(L, acc, v) : v;
 	}
-	for (int b = 0; b < 5; b++)
-		if (coord_along(s->layout, s->layout->lane[b], axis) != 0)
-			acc = f(L, acc, across_lane(L, acc, b));
 	return acc;
+}
+
+static V reduce_across_lanes(Lower *L, const Layout *l, int axis, V v, Combine f)
+{
+	for (int b = 0; b < 5; b++)
+		if (coord_along(l, l->lane[b], axis) != 0)
+			v = f(L, v, across_lane(L, v, b));
+	return v;
+}
+
+/* The same of n registers whose result is spread: lanes that differ in a bit keep one half of them each and hand on the other. */
+static void spread_across_lanes(Lower *L, const Layout *l, int axis, const Layout *result, V *part, int n, Combine f)
+{
+	for (int b = 0; b < 5; b++) {
+		if (coord_along(l, l->lane[b], axis) == 0)
+			continue;
+		V bit = LLVMBuildAnd(L->b, L->team.lane, const_i32(L, 1 << b), ""), upper = LLVMBuildICmp(L->b, LLVMIntNE, bit, const_i32(L, 0), "");
+		bool halves = result->lane[b].row != 0;
+		n /= halves ? 2 : 1;
+		for (int i = 0; i < n; i++) {
+			V kept = part[i], given = part[i];
+			if (halves) {
+				kept = LLVMBuildSelect(L->b, upper, part[n + i], part[i], "");
+				given = LLVMBuildSelect(L->b, upper, part[i], part[n + i], "");
+			}
+			part[i] = f(L, kept, across_lane(L, given, b));
+		}
+	}
 }
 
 /* part[i]: of the result's register i; becomes what all warps have. */
@@ -137,9 +162,18 @@ void lower_reduce(Lower *L, const Op *op)
 	int axis = (int)attr_int(op, AT_AXIS, 0);
 	Storage *ss = storage_of(L, s.object), *ds = storage_of(L, d.object);
 	Combine f = combine_of(op);
-	V *part = ARENA_ARRAY(L->arena, V, ds->layout->nregs);
-	for (int r = 0; r < ds->layout->nregs; r++)
-		part[r] = reduce_in_warp(L, ss, axis, ds->layout->reg[r].row, f);
+	const Form *form = attr_layout(d.object);
+	bool spread = form->kind == FORM_SPREAD;
+	const char *why;
+	const Layout *all = spread ? layout_of(L->arena, form->of, 1, d.shape, 1 << ds->layout->warp_bits, &why) : ds->layout;
+	V *part = ARENA_ARRAY(L->arena, V, all->nregs);
+	for (int r = 0; r < all->nregs; r++) {
+		part[r] = reduce_in_thread(L, ss, axis, all->reg[r].row, f);
+		if (!spread)
+			part[r] = reduce_across_lanes(L, ss->layout, axis, part[r], f);
+	}
+	if (spread)
+		spread_across_lanes(L, ss->layout, axis, ds->layout, part, all->nregs, f);
 	if (warp_bits_along(ss->layout, axis))
 		reduce_across_warps(L, ss->layout, axis, ds->layout, part, f);
 	for (int r = 0; r < ds->layout->nregs; r++)

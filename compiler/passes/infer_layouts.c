@@ -3,7 +3,7 @@
  * Needs: elaborated TIR.  Establishes: {layout} on every frag, parallel and
  * shared op.  Rules, to a fixpoint: products and `.warp` fix `mma`; a copy between whole
  * fragments and an element loop carry a layout from one fragment to the
- * others; reductions give rows(...) or cols(...); what is still open becomes
+ * others; reductions give rows(...) or cols(...), or spread of them; what is still open becomes
  * blocked, one op at a time.  The lowering checks that each access matches.
  */
 #include "compiler/analysis/index.h"
@@ -99,8 +99,10 @@ static void through_reduce(Infer *in, Op *op)
 {
 	TileRef s = tile_ref(operand(op, ARG_SOURCE)), d = tile_ref(operand(op, ARG_TARGET));
 	const Form *ls = attr_layout(s.object);
-	if (ls)
-		give(in, d.object, form_part(in->t->arena, attr_int(op, AT_AXIS, 0) == 1 ? FORM_ROWS : FORM_COLS, ls, (int)s.shape[0], (int)s.shape[1]), op);
+	if (!ls)
+		return;
+	const Form *part = form_part(in->t->arena, attr_int(op, AT_AXIS, 0) == 1 ? FORM_ROWS : FORM_COLS, ls, (int)s.shape[0], (int)s.shape[1]);
+	give(in, d.object, attr_int(d.object, AT_SPREAD, 0) ? form_spread(in->t->arena, part) : part, op);
 }
 
 /* How a load or store in a loop touches a fragment: the loop argument of each dimension, offsets. */

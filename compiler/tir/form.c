@@ -22,6 +22,8 @@ const Form *form_part(Arena *a, FormKind rows_or_cols, const Form *of, int m, in
 	return form_new(a, (Form){ .kind = rows_or_cols, .m = m, .n = n, .of = of });
 }
 
+const Form *form_spread(Arena *a, const Form *rows_or_cols) { return form_new(a, (Form){ .kind = FORM_SPREAD, .of = rows_or_cols }); }
+
 const Form *form_swizzle(int bytes)
 {
 	static const Form swizzles[] = { { .kind = FORM_SWIZZLE, .n = 128 }, { .kind = FORM_SWIZZLE, .n = 64 }, { .kind = FORM_SWIZZLE, .n = 32 } };
@@ -38,6 +40,7 @@ const char *form_text(Arena *a, const Form *f)
 	case FORM_BLOCKED: return f->rank == 2 ? arena_printf(a, "blocked(%d,%d)", f->m, f->n) : arena_printf(a, "blocked(%d)", f->n);
 	case FORM_ROWS: return arena_printf(a, "rows(%s %dx%d)", form_text(a, f->of), f->m, f->n);
 	case FORM_COLS: return arena_printf(a, "cols(%s %dx%d)", form_text(a, f->of), f->m, f->n);
+	case FORM_SPREAD: return arena_printf(a, "spread(%s)", form_text(a, f->of));
 	case FORM_LINEAR: return "linear";
 	case FORM_SWIZZLE: return arena_printf(a, "swizzle%d", f->n);
 	}
@@ -56,6 +59,14 @@ static const Form *part_from_text(Arena *a, const char *text)
 	return whole ? form_part(a, *text == 'r' ? FORM_ROWS : FORM_COLS, of, m, n) : NULL;
 }
 
+/* spread(PART) */
+static const Form *spread_from_text(Arena *a, const char *text)
+{
+	size_t before = strlen("spread("), n = strlen(text);
+	const Form *of = form_from_text(a, arena_strndup(a, text + before, n - before - (n > before)));
+	return of && (of->kind == FORM_ROWS || of->kind == FORM_COLS) ? form_spread(a, of) : NULL;
+}
+
 const Form *form_from_text(Arena *a, const char *text)
 {
 	static const Form *const words[] = { &form_mma, &form_mma8, &form_linear };
@@ -72,6 +83,8 @@ const Form *form_from_text(Arena *a, const char *text)
 		f = form_swizzle(n);
 	else if (strncmp(text, "rows(", 5) == 0 || strncmp(text, "cols(", 5) == 0)
 		f = part_from_text(a, text);
+	else if (strncmp(text, "spread(", 7) == 0)
+		f = spread_from_text(a, text);
 	return f && strcmp(text, form_text(a, f)) == 0 ? f : NULL; /* nothing before, between or behind */
 }
 
