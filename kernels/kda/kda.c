@@ -170,6 +170,8 @@ void kda_share_arguments(Args *a, const KdaPlan *l, tilert_ptr back)
 	args_tensor(a, "begun", l->by_length || (l->way > KDA_WINDOWS && l->way < KDA_UNITS) ? back + l->begun : 0, TILERT_I32, 1, (const int64_t[]){ l->ctas }, NULL);
 	args_dim(a, "CTAS", l->ctas);
 	args_integer(a, "ctas", l->ctas);
+	args_integer(a, "part", l->part);
+	args_integer(a, "each", l->each);
 	args_tensor(a, "begins", l->way == KDA_UNITS ? back + l->begins : 0, TILERT_I32, 1, (const int64_t[]){ l->begins_count }, NULL);
 	args_dim(a, "BEGINS", l->begins_count);
 	args_tensor(a, "enter", l->way > KDA_WINDOWS && l->keys > 0 ? back + l->enter : 0, TILERT_F32, 4, (const int64_t[]){ l->ctas, 2, l->keys, l->keys }, NULL);

@@ -1,6 +1,7 @@
 /* dealt.c - whole items of packed sequences (kernels/kda/whole.tile): every one is dealt once, whatever the lengths, and no CTA has much more to do than it must. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/numeric/kernels/numeric.h"
 
@@ -128,26 +129,39 @@ static void run_even(const void *spec)
 	free(d);
 }
 
+typedef struct Shares { int sequences, lanes, ctas, tokens, part, each; bool rows; } Shares;
+
+/* Of each CTA the first item and token, the last item and where that ends. */
+static int32_t *shared_out(const Shares *d, const Buffer *cu)
+{
+	const int64_t n = d->sequences + 1, shape[] = { d->ctas, 4 };
+	tilert_kernel *k;
+	Buffer shares = buffer_poisoned((size_t)d->ctas * 4 * sizeof(int32_t));
+	const tilert_arg args[] = { tensor_arg("shares", shares, TILERT_I32, 2, shape), { .name = "SEQS", .kind = TILERT_ARG_DIM, .i = d->sequences }, { .name = "CTAS", .kind = TILERT_ARG_DIM, .i = d->ctas },
+		{ .name = "lanes", .kind = TILERT_ARG_SCALAR, .i = d->lanes }, { .name = "tokens", .kind = TILERT_ARG_SCALAR, .i = d->tokens }, { .name = "part", .kind = TILERT_ARG_SCALAR, .i = d->part },
+		{ .name = "each", .kind = TILERT_ARG_SCALAR, .i = d->each }, { .name = "rows", .kind = TILERT_ARG_SCALAR, .i = d->rows }, cu ? tensor_arg("cu", *cu, TILERT_I32, 1, &n) : (tilert_arg){ .name = NULL } };
+	OK(tilert_module_kernel(numeric_module("dealt.tmod"), "shared_out", &k));
+	OK(tilert_launch(k, args, sizeof args / sizeof args[0] - (cu ? 0 : 1), NULL));
+	OK(tilert_stream_sync(numeric_device(), NULL));
+	int32_t *got = buffer_take(shares);
+	buffer_free(shares);
+	return got;
+}
+
 /* Shares of one long sequence and short ones: an item takes some 1.5 chunks beside its own, and the busiest CTA has not a quarter more than the mean.  Every token is some CTA's, once. */
 static void run_shares(const void *spec)
 {
 	enum { LANES = 12, CTAS = 132, SHORT_ONES = 31 };
-	const int64_t n = SHORT_ONES + 2, shape[] = { CTAS, 4 };
+	const int64_t n = SHORT_ONES + 2;
 	int32_t cu[SHORT_ONES + 2] = { 0, 7168 };
 	double all = 0, most = 0;
-	tilert_kernel *k;
 	Random r;
 	(void)spec;
 	random_init(&r, 6);
 	for (int i = 1; i <= SHORT_ONES; i++)
 		cu[i + 1] = cu[i] + 17 + (int32_t)pick(&r, 240);
-	Buffer offsets = buffer_of(cu, sizeof cu), shares = buffer_poisoned(CTAS * 4 * sizeof(int32_t));
-	const tilert_arg args[] = { tensor_arg("cu", offsets, TILERT_I32, 1, &n), tensor_arg("shares", shares, TILERT_I32, 2, shape), { .name = "SEQS", .kind = TILERT_ARG_DIM, .i = n - 1 },
-		{ .name = "CTAS", .kind = TILERT_ARG_DIM, .i = CTAS }, { .name = "lanes", .kind = TILERT_ARG_SCALAR, .i = LANES }, { .name = "tokens", .kind = TILERT_ARG_SCALAR, .i = cu[n - 1] } };
-	OK(tilert_module_kernel(numeric_module("dealt.tmod"), "shared_out", &k));
-	OK(tilert_launch(k, args, sizeof args / sizeof args[0], NULL));
-	OK(tilert_stream_sync(numeric_device(), NULL));
-	int32_t *got = buffer_take(shares);
+	Buffer offsets = buffer_of(cu, sizeof cu);
+	int32_t *got = shared_out(&(Shares){ .sequences = (int)n - 1, .lanes = LANES, .ctas = CTAS, .tokens = cu[n - 1] }, &offsets);
 	int64_t tokens = 0;
 	for (int c = 0; c < CTAS; c++) {
 		const int32_t *s = &got[4 * c];
@@ -165,8 +179,55 @@ static void run_shares(const void *spec)
 	if (most * CTAS > 1.25 * all)
 		fail_msg("more than 1.25");
 	buffer_free(offsets);
-	buffer_free(shares);
 	free(got);
+}
+
+/* Rows, and one packed sequence that has as many tokens or fewer: every token is some CTA's, once.  Where items count as whole shares none has tokens of two, and the first of an item takes what is left over. */
+static void run_rows(const void *spec)
+{
+	Random r;
+	(void)spec;
+	random_init(&r, 7);
+	for (int i = 0; i < 60; i++) {
+		const int part = 4 + (int)pick(&r, 20), own = 1 + (int)pick(&r, 12), kind = (int)pick(&r, 3);
+		const int chunks = kind == 0 ? own * part + (int)pick(&r, 5) : kind == 1 ? own * part - (int)pick(&r, part) : 1 + (int)pick(&r, 300);
+		Shares d = { .sequences = 1 + (int)pick(&r, 3), .lanes = 1 + (int)pick(&r, 4), .tokens = CHUNK * chunks - (int)pick(&r, CHUNK), .part = part, .each = kind < 2 ? own * part : chunks };
+		const int items = d.sequences * d.lanes;
+		d.ctas = (items * d.each + part - 1) / part + (int)pick(&r, 3);
+		int32_t *got = shared_out(&d, NULL);
+		d.rows = true;
+		int32_t *rows = shared_out(&d, NULL);
+		int64_t tokens = 0;
+		for (int c = 0; c < d.ctas; c++) {
+			const int32_t *s = &got[4 * c];
+			if (s[0] <= s[2] && memcmp(s, &rows[4 * c], 4 * sizeof *s) != 0)
+				fail_msg("%d x %d tokens, %d lanes, %d CTAs, shares of %d, items as %d: of CTA %d deal says %d %d %d %d, deal_rows %d %d %d %d", d.sequences, d.tokens, d.lanes, d.ctas, part, d.each, c,
+				         s[0], s[1], s[2], s[3], rows[4 * c], rows[4 * c + 1], rows[4 * c + 2], rows[4 * c + 3]);
+			assert_int_equal(s[0] <= s[2], rows[4 * c] <= rows[4 * c + 2]);
+			int64_t load = 0;
+			for (int k = s[0]; k <= s[2]; k++)
+				load += (k == s[2] && s[3] < d.tokens ? s[3] : d.tokens) - (k == s[0] ? s[1] : 0);
+			tokens += load;
+			assert_true(load <= CHUNK * (part + (kind == 0 && s[1] == 0 ? 4 : 0)));
+			assert_true(kind == 2 || s[0] >= s[2]);
+		}
+		assert_int_equal(tokens, (int64_t)items * d.tokens);
+		free(rows);
+		free(got);
+		if (d.sequences == 1) { /* with room for more than there is */
+			const int32_t cu[] = { 0, 1 + (int32_t)pick(&r, d.tokens) };
+			Buffer offsets = buffer_of(cu, sizeof cu);
+			d.rows = false;
+			got = shared_out(&d, &offsets);
+			tokens = 0;
+			for (int c = 0; c < d.ctas; c++)
+				for (int k = got[4 * c]; k <= got[4 * c + 2]; k++)
+					tokens += (k == got[4 * c + 2] && got[4 * c + 3] < cu[1] ? got[4 * c + 3] : cu[1]) - (k == got[4 * c] ? got[4 * c + 1] : 0);
+			assert_int_equal(tokens, (int64_t)items * cu[1]);
+			buffer_free(offsets);
+			free(got);
+		}
+	}
 }
 
 /* Offsets that do not ascend are the caller's error: still every item is dealt once. */
@@ -191,5 +252,6 @@ size_t dealt_cases(NumericCase *out)
 	out[1] = (NumericCase){ .name = "dealt_evenly", .run = run_even };
 	out[2] = (NumericCase){ .name = "dealt_wild_offsets", .run = run_wild };
 	out[3] = (NumericCase){ .name = "dealt_shares", .run = run_shares };
-	return 4;
+	out[4] = (NumericCase){ .name = "dealt_rows", .run = run_rows };
+	return 5;
 }
