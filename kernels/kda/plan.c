@@ -8,7 +8,7 @@ enum { CHUNK = 32, NARROW = 64 /* K and columns of V where two CTAs share a mult
 
 /* In chunks.  A window of 4 is enough for gates of -0.13 a token (-5 sigmoid(normal - 3) has a mean of about -0.36); one of 32 for -0.02
  * (-5 sigmoid(normal - 6)), one of 64 for half of that.  TRY: a launch and its first loads. */
-enum { SHORTEST = 4 /* of a share (walk.tile) or a unit */, LEFT_OVER = 4, SHORT = 4, LONG = 32, LONGER = 64, FROM = 512 /* chunks of a sequence for which that pays */, TRY = 3,
+enum { SHORTEST = 4 /* of a share (walk.tile) or a unit */, SHORTER = 3 /* of shares of rows, of the forward alone, where an item has no more than */, FEW = 11, LEFT_OVER = 4, SHORT = 4, LONG = 32, LONGER = 64, FROM = 512 /* chunks of a sequence for which that pays */, TRY = 3,
 	LOOP = 96 /* chunks of a unit from which the faster loop of a form without CUTS is worth a launch before it */,
 	CHUNK_COST = 4, HALF_COST = 3, /* of a chunk of an item of 128 columns, of 64 */
 	JOIN = 35, /* what exact states cost beside three scans, measured: 1x2048 of 8 and 16 heads */
@@ -29,8 +29,9 @@ int kda_keys(const tilekern_kda_params *p) { return p->key_dim <= NARROW ? NARRO
 typedef struct Load { int64_t items, whole, sure, part, each /* that an item counts as */, halves, halved; int most; } Load;
 
 /* Shares of items of `chunks` each.  One that has the end of an item and the beginning of the next one takes some 1.5 chunks longer, so where there are CTAs enough for each item it gets a whole number
- * of shares, if that makes them no more than a chunk longer.  Its first share scans nothing before its own, so it has up to LEFT_OVER chunks more if the others are shorter then. */
-static void share_rows(Load *c, int64_t chunks)
+ * of shares, if that makes them no more than a chunk longer.  Its first share scans nothing before its own, so it has up to LEFT_OVER chunks more if the others are shorter then.  With mild gates each share
+ * more is a step of a join more (join.tile), some 2.5 us, with strong ones a chunk less is 2 us. */
+static void share_rows(Load *c, int64_t chunks, int shortest)
 {
 	const int64_t own = c->items > 0 ? c->most / c->items : 0;
 	c->each = chunks;
@@ -38,24 +39,25 @@ static void share_rows(Load *c, int64_t chunks)
 	if (own == 0 || ceil_div(chunks, own) > c->part + 1)
 		return;
 	c->part = own > 1 && chunks > LEFT_OVER ? ceil_div(chunks - LEFT_OVER, own) : ceil_div(chunks, own);
-	if (c->part < SHORTEST)
-		c->part = SHORTEST;
+	if (c->part < shortest)
+		c->part = shortest;
 	c->each = (c->part * own < chunks ? own : ceil_div(chunks, c->part)) * c->part;
 }
 
 /* Of packed sequences only the mean length is known here: one of them may be four times as long, but what is only worth while then is not (`sure`). */
-static Load load(const tilekern_kda_params *p, int sm_count)
+static Load load(const tilekern_kda_params *p, int sm_count, bool alone /* without the backward */)
 {
 	const int size = kda_keys(p) == FULL ? FULL : NARROW, most = kda_keys(p) == NARROW ? 2 * sm_count : sm_count;
 	const int64_t n = sequences_count(SEQUENCES_OF(p)), items = n * p->value_heads * ceil_div(p->value_dim, size), halves = n * p->value_heads * ceil_div(p->value_dim, NARROW);
 	const bool several = p->cu_seqlens && n > 1;
 	const int64_t all = several ? p->tokens / CHUNK + 2 * n : n * ceil_div(p->tokens, CHUNK), each = n > 0 ? ceil_div(all, n) : 0;
 	const int64_t longest = several && 4 * each < all ? 4 * each : each, turns = ceil_div(items, most) * each, small = ceil_div(halves, most) * each;
+	const int shortest = alone && !several && each <= SHORTER * FEW ? SHORTER : SHORTEST;
 	Load c = { items, turns > longest ? turns : longest, turns, several ? ceil_div(all * (items / n), most) : 0, .most = most };
 	if (!several)
-		share_rows(&c, each);
-	if (c.part > 0 && c.part < SHORTEST)
-		c.part = SHORTEST;
+		share_rows(&c, each, shortest);
+	if (c.part > 0 && c.part < shortest)
+		c.part = shortest;
 	if (size == FULL && !p->saved && small * HALF_COST < turns * CHUNK_COST)
 		c.halves = halves, c.halved = ceil_div((small > longest ? small : longest) * HALF_COST, CHUNK_COST);
 	return c;
@@ -79,7 +81,7 @@ static KdaPlan windows(const Load *c)
 
 KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count)
 {
-	const Load c = load(p, sm_count);
+	const Load c = load(p, sm_count, false);
 	const States st = STATES_OF(p); /* in place: a CTA that ends an item may be done before another has begun it from the state that is there */
 	const bool cut = p->split == TILEKERN_SPLIT_AUTO && c.items > 0 && !whole_only(p) && !states_in_place(&st) && (!p->saved || c.most <= KDA_SAVED_SHARES);
 	KdaPlan l = cut ? windows(&c) : whole_items(&c);
@@ -191,7 +193,7 @@ static void lay_out(KdaPlan *l, int sm_count, int keys)
 
 KdaPlan kda_plan_joined(const tilekern_kda_params *p, int sm_count)
 {
-	const Load c = load(p, sm_count);
+	const Load c = load(p, sm_count, !p->saved);
 	const bool exactly = p->split == TILEKERN_SPLIT_EXACT;
 	KdaPlan l = kda_plan(p, sm_count);
 	if (p->split == TILEKERN_SPLIT_INVARIANT) {

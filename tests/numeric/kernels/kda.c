@@ -288,6 +288,35 @@ static void run_plans(const void *unused)
 	}
 }
 
+/* Shares of rows on 132 multiprocessors: items have a whole number of them where there are CTAs for it, of which the first has what is left over. */
+static void run_parts(const void *unused)
+{
+	static const struct { int64_t batch, tokens, sequences, heads, keys; bool saved; int part, each; } rows[] = {
+		{ 1, 2048, 0, 8, 128, false, 4, 64 },
+		{ 1, 2048, 0, 12, 128, false, 6, 66 },
+		{ 1, 2048, 1, 12, 128, false, 6, 66 },
+		{ 1, 2048, 0, 12, 128, true, 6, 66 },
+		{ 1, 2048, 0, 32, 128, false, 15, 60 },
+		{ 1, 2048, 0, 8, 64, false, 4, 64 },
+		{ 1, 1024, 0, 8, 128, false, 3, 33 },
+		{ 1, 1024, 0, 8, 128, true, 4, 32 },
+		{ 1, 1057, 0, 8, 128, false, 4, 36 },
+		{ 2, 2048, 0, 12, 128, false, 12, 60 },
+		{ 1, 8192, 0, 96, 128, false, 187, 256 }, /* crossed */
+		{ 1, 7168, 32, 12, 128, false, 27, 0 }, /* the device knows */
+	};
+	(void)unused;
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		tilekern_kda_params p;
+		tilekern_kda_params_init(&p);
+		p.batch = rows[i].batch, p.tokens = rows[i].tokens, p.sequences = rows[i].sequences, p.key_dim = p.value_dim = rows[i].keys;
+		p.qk_heads = p.value_heads = rows[i].heads, p.cu_seqlens = p.sequences > 0 ? 256 : 0, p.saved = rows[i].saved ? 256 : 0;
+		const KdaPlan l = kda_plan_joined(&p, 132);
+		if (l.part != rows[i].part || l.each != rows[i].each)
+			fail_msg("row %zu: shares of %d, items count as %d, not %d, %d", i, l.part, l.each, rows[i].part, rows[i].each);
+	}
+}
+
 /* What the device chooses for packed sequences, as the workspace says (kernels/kda/walk.tile): whole items, by their lengths or because of so many shares that cannot begin, or shares. */
 typedef enum Choice { WHOLE_BY_LENGTH, WHOLE_BY_WINDOWS, CUT } Choice;
 
@@ -736,6 +765,7 @@ size_t kda_cases(NumericCase *out)
 			.pool = { .checkpoints = POOL_AT_OFFSETS } } },
 		{ "plans", run_plans, { .tokens = 0 } },
 		{ "nothing_to_do", run_nothing, { .batch = 2, .tokens = 3, .states = KDA_BOTH } },
+		{ "parts", run_parts, { .tokens = 0 } },
 		{ "random_arguments", run_random, { .states = KDA_NO_STATES } },
 		{ "refuses_wrong_arguments", run_refusals, { .batch = 2, .tokens = 3, .qk_heads = 2, .states = KDA_BOTH } },
 	};
