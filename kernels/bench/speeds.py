@@ -1,10 +1,10 @@
-"""Writes the speeds into the README at the top, from the results of one run, the tables of gdn/RESULTS.md, kda/RESULTS.md and the README here (tables.py), from that run's and
-older ones, and the run's pictures.  Needs matplotlib for those.
+"""Writes the speeds into the README at the top and the tables of gdn/RESULTS.md, kda/RESULTS.md and the README here (tables.py), from the results of one run and older ones, the newest of
+each, and the run's pictures.  Needs matplotlib for those.
 
     python3 kernels/bench/speeds.py 2026-11-23-h200              # DATE-DEVICE, as the files in results/ begin; left out: the newest
     python3 kernels/bench/speeds.py 2026-11-23-h200 --check      # says what would change, 1 if anything
 
-A row of ROWS whose file the run has not got is left as it stands, and named.  What has no row here (attention, whose numbers no file holds) is left alone.
+A row of ROWS without a file is left as it stands, and named.  What has no row here (attention, whose numbers no file holds) is left alone.
 """
 import argparse
 import csv
@@ -21,8 +21,8 @@ README = HERE.parent.parent / "README.md"
 TABLES = [HERE / "README.md", HERE.parent / "gdn" / "RESULTS.md", HERE.parent / "kda" / "RESULTS.md"]
 PICTURE = "gdn-mixes-flashinfer"  # in the README
 PICTURES = {PICTURE: "GDN forward, mixes of sequences, one H200", "gdn-backward-flashqla": "GDN backward, one H200", "gdn-training-flashqla": "GDN forward and backward, one H200",
-            "kda-cudnn-final": "KDA forward, one H200", "kda-training-fla-cudnn": "KDA forward and backward, one H200"}
-HEADING = re.compile(r"(\*\*How fast\*\* - one )\S+, \d+-\d+-\d+(?=,)")
+            "kda-fla": "KDA forward, one H200", "kda-training-fla-cudnn": "KDA forward and backward, one H200"}
+HEADING = re.compile(r"(\*\*How fast\*\* - one )\S+, \d+-\d+-\d+( to \d+-\d+-\d+)?(?=,)")
 
 # What the README's row begins with, and what stands there (N: how many rows of the file); beside; file; column of the peer; patterns of rows, one for each cell.
 ROWS = [
@@ -31,7 +31,7 @@ ROWS = [
      "gdn-engine-flashinfer", "flashinfer_ms", ["engine "]),
     ("GDN backward", "GDN backward, N shapes, forward scanned again; from what it saved", "FlashQLA 0.1.3", "gdn-backward-flashqla", "flash_qla_ms",
      ["gdn backward again ", "gdn backward saved "]),
-    ("KDA forward", "KDA forward, N shapes, strong gates; mild ones", "cuDNN frontend 1.32", "kda-cudnn-final", "cudnn_ms",
+    ("KDA forward", "KDA forward, N shapes, strong gates; mild ones", "cuDNN frontend 1.32", "kda-fla", "cudnn_ms",
      ["kda kernel .* K128 strong", "kda kernel .* K128 mild"]),
     ("KDA backward", "KDA backward, N shapes, strong gates, forward scanned again; from what it saved", "cuDNN frontend 1.32", "kda-backward-final", "cudnn_ms",
      ["kda backward kernel .* K128 strong recomputed", "kda backward kernel .* K128 strong saved"]),
@@ -47,6 +47,10 @@ def ratios(lines, column, pattern):
     return [r for r in found if r == r]
 
 
+def newest(name, run):
+    return next((path for _, path in tables.files_of([name], run)), None)
+
+
 def line_of(path, about, beside, column, patterns):
     with open(path, newline="") as f:
         lines = list(csv.DictReader(f))
@@ -58,20 +62,22 @@ def line_of(path, about, beside, column, patterns):
 
 
 def written(text, run):
-    device, date = run.split("-")[3].upper(), run[:10]
-    text = HEADING.sub(rf"\g<1>{device}, {date}", text)
-    text = re.sub(r"results/\d+-\d+-\d+-[a-z0-9]+-" + PICTURE, f"results/{run}-{PICTURE}", text)
+    dates = []
     for begin, about, beside, name, column, patterns in ROWS:
-        path = HERE / "results" / f"{run}-{name}.csv"
-        if not path.exists():
-            print(f"left as it is, for want of {path.name}: {about}")
+        path = newest(name, run)
+        if not path:
+            print(f"left as it is, for want of {name}: {about}")
             continue
+        dates.append(path.name[:10])
         old = re.compile(rf"^\| {re.escape(begin)}.*$", re.M)
         new = line_of(path, about, beside, column, patterns)
         if len(old.findall(text)) != 1:
             raise SystemExit(f"speeds.py: README.md has {len(old.findall(text))} rows that begin with `{begin}`, not 1")
         text = old.sub(lambda _: new, text)
-    return text
+        if name == PICTURE:
+            text = re.sub(r"results/\d+-\d+-\d+-[a-z0-9]+-" + PICTURE, f"results/{path.stem}", text)
+    dates = sorted({min(dates), max(dates)}) if dates else [run[:10]]
+    return HEADING.sub(rf"\g<1>{run.split('-')[3].upper()}, {' to '.join(dates)}", text)
 
 
 def draw(run):
