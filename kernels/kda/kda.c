@@ -149,6 +149,14 @@ enum { BY_LENGTH = 2 }; /* of `alone`: walk.tile */
 /* What a launch is for: walk.tile. */
 typedef enum Task { EITHER = -1, SCAN, WINDOWS, SHARES, PARTS, ALONE, LOOKS = 6, PUTS, UNITS, SINGLE } Task;
 
+/* That of the forms that serves the call: those for plain states are faster, and are there for gates of the type of q, k, v or f32. */
+static int form_for(const tilekern_kda_params *p, int form, int columns /* of V, of an item */)
+{
+	const bool states = p->initial_state || p->final_state, whole = p->key_dim == kda_keys(p) && p->value_dim % columns == 0;
+	const bool served = kda_keys(p) <= 128 && !(form >= looks_bf16 && form <= looks_f16) && (p->gate_dtype == p->dtype || p->gate_dtype == TILERT_F32);
+	return served && !p->checkpoint_state && (!states || (whole && p->state_dtype == TILERT_F32)) ? plain + form : form;
+}
+
 static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Args *call, Task task, const KdaPlan *l)
 {
 	const int gate = type(p->gate_dtype);
@@ -161,7 +169,7 @@ static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Ar
 	args_integer(&a, "cut_from", l->cut_from);
 	const bool parted = kda_keys(p) == 128 && gate != f32; /* forward.tile */
 	const int form = task == SCAN ? l->halves ? half_bf16 : kda_deals(p, l) ? dealt_bf16 : bf16 : task == UNITS ? units_bf16 : parted && (task == WINDOWS || task >= LOOKS) ? looks_bf16 : cut_bf16;
-	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_keys(p), form + gate - bf16 }, &a);
+	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_keys(p), form_for(p, form + gate - bf16, kda_keys(p) == 128 && !l->halves ? 128 : COLUMNS) }, &a);
 }
 
 void kda_share_arguments(Args *a, const KdaPlan *l, tilert_ptr back)
@@ -227,7 +235,7 @@ static tilert_status queue_saving(Queue *q, const tilekern_kda_params *p, const 
 	Args a = *call;
 	kda_saved_arguments(&a, p, saved);
 	args_tensor(&a, "outcome", saved + kda_saved(p).outcome, TILERT_I32, 1, (const int64_t[]){ 1 }, NULL);
-	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_keys(p), form }, &a);
+	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_keys(p), form_for(p, form, kda_keys(p) == 128 ? 128 : COLUMNS) }, &a);
 }
 
 static tilert_status queue(Queue *q, const void *params, int sm_count)
