@@ -236,6 +236,7 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_par
 	const bool raw_gate = (f->options & TILEKERN_RAW_GATE) != 0, keys = p->dq || p->dk, gates = p->dg || p->dbeta;
 	const int type = f->dtype == TILERT_F16 ? f16 : bf16, gate = f->gate_dtype == TILERT_F32 ? f32 : same, most = f->key_dim <= WIDE ? WIDE : MOST;
 	const int kind = (f->options & TILEKERN_BOUNDED_GATE) != 0 ? bounded : raw, form = !raw_gate ? gate : gate == f32 ? raw_f32 : kind;
+	const bool bare = kda_keys(f) <= WIDE && !p->dfinal_state && !p->dinitial_state; /* of gradients of states */
 	Args whole = kda_arguments(f);
 	add_arguments(&whole, p, f, &l);
 	Args each = whole;
@@ -249,7 +250,7 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_par
 	else if (s == TILERT_OK && !l.told)
 		s = kda_queue_windows(q, &scan, &l.shares, p->workspace + l.back);
 	if (s == TILERT_OK)
-		s = queue_kernel(q, (int[AXES]){ backward_scan, type, kda_keys(f), gate }, &each);
+		s = queue_kernel(q, (int[AXES]){ backward_scan, type, kda_keys(f), bare ? plain + gate : gate }, &each);
 	if (s == TILERT_OK && (keys || gates || p->da_log || p->ddt_bias))
 		s = queue_kernel(q, (int[AXES]){ backward_grads, type, item_size(f), form }, &each);
 	if (s == TILERT_OK && ((parts.keys && keys) || (parts.gates && gates)))

@@ -149,11 +149,11 @@ enum { BY_LENGTH = 2 }; /* of `alone`: walk.tile */
 /* What a launch is for: walk.tile. */
 typedef enum Task { EITHER = -1, SCAN, WINDOWS, SHARES, PARTS, ALONE, LOOKS = 6, PUTS, UNITS, SINGLE } Task;
 
-/* That of the forms that serves the call: those for plain states are faster, and are there for gates of the type of q, k, v or f32. */
+/* That of the forms that serves the call: those for plain states are faster, and are there for gates of the type of q, k, v, in bf16 for f32 ones, too. */
 static int form_for(const tilekern_kda_params *p, int form, int columns /* of V, of an item */)
 {
 	const bool states = p->initial_state || p->final_state, whole = p->key_dim == kda_keys(p) && p->value_dim % columns == 0;
-	const bool served = kda_keys(p) <= 128 && !(form >= looks_bf16 && form <= looks_f16) && (p->gate_dtype == p->dtype || p->gate_dtype == TILERT_F32);
+	const bool served = kda_keys(p) <= 128 && !(form >= looks_bf16 && form <= looks_f16) && (p->gate_dtype == p->dtype || (p->gate_dtype == TILERT_F32 && p->dtype == TILERT_BF16));
 	return served && !p->checkpoint_state && (!states || (whole && p->state_dtype == TILERT_F32)) ? plain + form : form;
 }
 

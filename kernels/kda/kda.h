@@ -11,7 +11,7 @@
 enum { forward, backward_scan, backward_grads, backward_sums, backward_heads, backward_beta, reset };
 enum { none, bf16, f16, f32 };
 enum { any = none, same = f32 + 1, raw, raw_f32, bounded, cut_bf16, cut_f16, cut_f32, units_bf16, units_f16, units_f32, looks_bf16, looks_f16, half_bf16, half_f16, half_f32, dealt_bf16, dealt_f16, dealt_f32, save_same, save_f32, only_same, only_f32,
-	plain = 64 /* and the form without: forward.tile's PLAIN */, plain_bf16 = plain + bf16, plain_f16, plain_f32, plain_cut_bf16 = plain + cut_bf16, plain_cut_f16, plain_cut_f32,
+	plain = 64 /* and the form without: PLAIN of forward.tile and backward_scan.tile */, plain_bf16 = plain + bf16, plain_f16, plain_f32, plain_same, plain_cut_bf16 = plain + cut_bf16, plain_cut_f16, plain_cut_f32,
 	plain_units_bf16, plain_units_f16, plain_units_f32, plain_half_bf16 = plain + half_bf16, plain_half_f16, plain_half_f32, plain_dealt_bf16, plain_dealt_f16, plain_dealt_f32,
 	plain_save_same, plain_save_f32, plain_only_same, plain_only_f32 };
 
