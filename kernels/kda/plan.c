@@ -16,10 +16,13 @@ enum { SHORTEST = 4 /* of a share (walk.tile) or a unit */, SHORTER = 3 /* of sh
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+/* Gates of 16 bits, but not those of q's type: nobody has them, so of the forms there are only those for whole items. */
+static bool odd_gates(const tilekern_kda_params *p) { return p->gate_dtype != TILERT_F32 && p->gate_dtype != p->dtype; }
+
 /* Checkpoints are numbered from a sequence's first token; states are made for shares for K up to 128. */
 static bool whole_only(const tilekern_kda_params *p)
 {
-	return p->checkpoint_state || kda_keys(p) == WIDE;
+	return p->checkpoint_state || kda_keys(p) == WIDE || odd_gates(p);
 }
 
 int kda_keys(const tilekern_kda_params *p) { return p->key_dim <= NARROW ? NARROW : p->key_dim <= FULL ? FULL : WIDE; }
@@ -58,7 +61,7 @@ static Load load(const tilekern_kda_params *p, int sm_count, bool alone /* witho
 		share_rows(&c, each, shortest);
 	if (c.part > 0 && c.part < shortest)
 		c.part = shortest;
-	if (size == FULL && !p->saved && small * HALF_COST < turns * CHUNK_COST)
+	if (size == FULL && !p->saved && !odd_gates(p) && small * HALF_COST < turns * CHUNK_COST)
 		c.halves = halves, c.halved = ceil_div((small > longest ? small : longest) * HALF_COST, CHUNK_COST);
 	return c;
 }
@@ -93,7 +96,7 @@ KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count)
 bool kda_deals(const tilekern_kda_params *p, const KdaPlan *l)
 {
 	const int64_t items = p->sequences * p->value_heads * ceil_div(p->value_dim, FULL);
-	return (l->way == KDA_WHOLE || l->by_length) && !l->halves && !p->saved && kda_keys(p) == FULL && p->cu_seqlens && p->tokens / KDA_LONG_MEAN >= p->sequences && items > l->ctas;
+	return (l->way == KDA_WHOLE || l->by_length) && !l->halves && !p->saved && !odd_gates(p) && kda_keys(p) == FULL && p->cu_seqlens && p->tokens / KDA_LONG_MEAN >= p->sequences && items > l->ctas;
 }
 
 /* The part of an item before a share is scanned twice, then the share; a join takes about as long as half a chunk for each share of an item. */

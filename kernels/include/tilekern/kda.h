@@ -35,8 +35,8 @@ typedef struct tilekern_kda tilekern_kda;
  * Gates may be any finite numbers up to 0.  Products within a chunk are fp16: k, v - S^T k, u and scale q.k must stay below 65504, and v
  * should not be much below 1e-4 (kernels/kda/README.md, Domain).  Without L2NORM keys should have norms of at most 1.
  *
- * SPLIT_AUTO and SPLIT_EXACT cut sequences, but not where there are checkpoints, where key_dim is above 128, or where it is above 64,
- * dtype is TILERT_F16 and gates are f32; where final states are in the place of initial ones not in windows of more than 4 chunks (kernels/kda/DESIGN.md); SPLIT_EXACT not with `saved` either.  Else they are SPLIT_OFF.  The backward takes SPLIT_EXACT as SPLIT_OFF,
+ * SPLIT_AUTO and SPLIT_EXACT cut sequences, but not where there are checkpoints, where key_dim is above 128, or where gates are of the type of 16 bits
+ * that q, k and v are not of; where final states are in the place of initial ones not in windows of more than 4 chunks (kernels/kda/DESIGN.md); SPLIT_EXACT not with `saved` either.  Else they are SPLIT_OFF.  The backward takes SPLIT_EXACT as SPLIT_OFF,
  * and with `saved` SPLIT_AUTO, too, where the forward that left it was not cut or ran on a GPU with another number of multiprocessors.
  *
  * SPLIT_INVARIANT cuts a sequence of 1,024 tokens or more (kernels/kda/DESIGN.md, Units) where neither those exceptions nor `saved` forbid it and value_heads leave the GPU idle; the backward

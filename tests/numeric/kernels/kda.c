@@ -598,6 +598,9 @@ static const KdaRow rows[] = {
 	{ .name = "fp16_states", .tokens = 70, .states = KDA_BOTH, .state_fp16 = true, .state_v_first = true },
 	{ .name = "types_crossed", .tokens = 70, .value_heads = 2, .gate16 = true, .beta16 = true, .crossed = true, .options = RAW | SIGMOID, .states = KDA_FINAL },
 	{ .name = "types_crossed_fp16", .tokens = 70, .fp16 = true, .gate16 = true, .beta16 = true, .crossed = true, .options = BOUND, .states = KDA_FINAL },
+	{ .name = "types_crossed_long", .tokens = 1100, .gate = KDA_FIVE, .gate16 = true, .crossed = true, .states = KDA_BOTH, SHARES }, /* of whole items, whatever the split */
+	{ .name = "types_crossed_exact", .lengths = uneven_lengths, .gate = KDA_MILD, .fp16 = true, .gate16 = true, .crossed = true, .states = KDA_BOTH, .split = TILEKERN_SPLIT_EXACT, .processors = 12 },
+	{ .name = "types_crossed_invariant", .tokens = 1700, .gate = KDA_MILD, .key_dim = 64, .value_dim = 64, .gate16 = true, .crossed = true, .states = KDA_FINAL, INVARIANT, .processors = 12 },
 	{ .name = "k60_v100_strided", .tokens = 70, .key_dim = 60, .value_dim = 100, .states = KDA_BOTH, .strided = true },
 	{ .name = "scale", .tokens = 65, .scale = 2.5f },
 	{ .name = "scale_negative", .tokens = 65, .value_heads = 2, .fp16 = true, .scale = -0.7f },
