@@ -40,42 +40,43 @@ ROWS = [
 ]
 
 
-def ratios(lines, column, pattern):
-    """The peer's time over ours of those rows that have both."""
-    times = [(r.get(column), r["tilekern_ms"]) for r in lines if re.match(pattern, r["row"])]
-    found = [float(peer) / float(ours) for peer, ours in times if peer]
-    return [r for r in found if r == r]
+def ratios(files, column, pattern):
+    """{row: (the peer's time over ours, the file)}, each of the newest file that has both."""
+    found = {}
+    for path in files:
+        with open(path, newline="") as f:
+            for r in csv.DictReader(f):
+                ratio = tables.number(r.get(column)) / tables.number(r["tilekern_ms"])
+                if re.match(pattern, r["row"]) and ratio == ratio:
+                    found.setdefault(r["row"], (ratio, path))
+    return found
 
 
-def newest(name, run):
-    return next((path for _, path in tables.files_of([name], run)), None)
-
-
-def line_of(path, about, beside, column, patterns):
-    with open(path, newline="") as f:
-        lines = list(csv.DictReader(f))
-    found = [ratios(lines, column, p) for p in patterns]
-    if not all(found):
-        raise SystemExit(f"speeds.py: {path.name} has no row `{patterns[[bool(x) for x in found].index(False)]}` with {column}")
+def line_of(files, about, beside, column, patterns):
+    """The line, and the files that it has rows of."""
+    rows = [ratios(files, column, p) for p in patterns]
+    if not all(rows):
+        raise SystemExit(f"speeds.py: {files[0].name} has no row `{patterns[[bool(x) for x in rows].index(False)]}` with {column}")
+    found, used = [[ratio for ratio, _ in x.values()] for x in rows], {path for x in rows for _, path in x.values()}
     counts = " and ".join(sorted({str(len(x)) for x in found}, key=int, reverse=True))
-    return f"| {about.replace(' N ', f' {counts} ')} | {beside} | " + "; ".join(map(tables.spread, found)) + " |"
+    return f"| {about.replace(' N ', f' {counts} ')} | {beside} | " + "; ".join(map(tables.spread, found)) + " |", used
 
 
 def written(text, run):
     dates = []
     for begin, about, beside, name, column, patterns in ROWS:
-        path = newest(name, run)
-        if not path:
+        files = [path for _, path in tables.files_of([name], run)]
+        if not files:
             print(f"left as it is, for want of {name}: {about}")
             continue
-        dates.append(path.name[:10])
         old = re.compile(rf"^\| {re.escape(begin)}.*$", re.M)
-        new = line_of(path, about, beside, column, patterns)
+        new, used = line_of(files, about, beside, column, patterns)
+        dates += [path.name[:10] for path in used]
         if len(old.findall(text)) != 1:
             raise SystemExit(f"speeds.py: README.md has {len(old.findall(text))} rows that begin with `{begin}`, not 1")
         text = old.sub(lambda _: new, text)
         if name == PICTURE:
-            text = re.sub(r"results/\d+-\d+-\d+-[a-z0-9]+-" + PICTURE, f"results/{path.stem}", text)
+            text = re.sub(r"results/\d+-\d+-\d+-[a-z0-9]+-" + PICTURE, f"results/{files[0].stem}", text)
     dates = sorted({min(dates), max(dates)}) if dates else [run[:10]]
     return HEADING.sub(rf"\g<1>{run.split('-')[3].upper()}, {' to '.join(dates)}", text)
 

@@ -305,13 +305,14 @@ def over(bar, r):
 
 
 def bar_line(bar, run):
-    rows = Rows(TABLES[bar.table], run).chosen(not bar.each, group=bar.group, line=bar.line, column=bar.column, part=bar.part)
+    rows = Rows(TABLES[bar.table], run).chosen(False, group=bar.group, line=bar.line, column=bar.column, part=bar.part)
     found = [(key, part, r.date, x) for key, part, r in rows for x in over(bar, r)]
     if not found:
         return f"| {bar.about} | {bar.least} | not timed |"
     if not bar.each:
         have = mean([x for *_, x in found])
-        text = f"{have:.2f} of {len(found)} row{'s' * (len(found) > 1)}, {found[0][2]}"
+        dates = sorted({date[:10] for _, _, date, _ in found})
+        text = f"{have:.2f} of {len(found)} row{'s' * (len(found) > 1)}, {' and '.join(dates)}"
         return f"| {bar.about} | {bar.least} | {'**missed**, ' if have < bar.least else ''}{text} |"
     below = {}
     for (_, line, column), part, _, x in found:
