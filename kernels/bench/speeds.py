@@ -24,7 +24,7 @@ PICTURES = {PICTURE: "GDN forward, mixes of sequences, one H200", "gdn-backward-
             "kda-fla": "KDA forward, one H200", "kda-training-fla-cudnn": "KDA forward and backward, one H200"}
 HEADING = re.compile(r"(\*\*How fast\*\* - one )\S+, \d+-\d+-\d+( to \d+-\d+-\d+)?(?=,)")
 
-# What the README's row begins with, and what stands there (N: how many rows of the file); beside; file; column of the peer; patterns of rows, one for each cell.
+# What the README's row begins with, and what stands there (N: how many rows); beside; file; column of the peer; patterns of rows, one for each cell.
 ROWS = [
     ("GDN forward,", "GDN forward, N mixes of sequences as servers have them", "FlashInfer 0.7.2", "gdn-mixes-flashinfer", "flashinfer_ms", ["gdn "]),
     ("the same as an engine", "the same as an engine calls it, from the convolution's output to states in a pool, N mixes", "FlashInfer with vLLM's copies around it",
@@ -56,7 +56,7 @@ def line_of(files, about, beside, column, patterns):
     """The line, and the files that it has rows of."""
     rows = [ratios(files, column, p) for p in patterns]
     if not all(rows):
-        raise SystemExit(f"speeds.py: {files[0].name} has no row `{patterns[[bool(x) for x in rows].index(False)]}` with {column}")
+        raise SystemExit(f"speeds.py: no file like {files[0].name} has a row `{patterns[[bool(x) for x in rows].index(False)]}` with {column}")
     found, used = [[ratio for ratio, _ in x.values()] for x in rows], {path for x in rows for _, path in x.values()}
     counts = " and ".join(sorted({str(len(x)) for x in found}, key=int, reverse=True))
     return f"| {about.replace(' N ', f' {counts} ')} | {beside} | " + "; ".join(map(tables.spread, found)) + " |", used

@@ -16,7 +16,7 @@ enum { SHORTEST = 4 /* of a share (walk.tile) or a unit */, SHORTER = 3 /* of sh
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* Gates of 16 bits, but not those of q's type: nobody has them, so of the forms there are only those for whole items. */
+/* Gates of 16 bits, but not those of q's type, which the backward does not take either: of the forms there are only those for whole items. */
 static bool odd_gates(const tilekern_kda_params *p) { return p->gate_dtype != TILERT_F32 && p->gate_dtype != p->dtype; }
 
 /* Checkpoints are numbered from a sequence's first token; states are made for shares for K up to 128. */

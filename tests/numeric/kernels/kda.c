@@ -600,6 +600,7 @@ static const KdaRow rows[] = {
 	{ .name = "types_crossed_fp16", .tokens = 70, .fp16 = true, .gate16 = true, .beta16 = true, .crossed = true, .options = BOUND, .states = KDA_FINAL },
 	{ .name = "types_crossed_long", .tokens = 1100, .gate = KDA_FIVE, .gate16 = true, .crossed = true, .states = KDA_BOTH, SHARES }, /* of whole items, whatever the split */
 	{ .name = "types_crossed_exact", .lengths = uneven_lengths, .gate = KDA_MILD, .fp16 = true, .gate16 = true, .crossed = true, .states = KDA_BOTH, .split = TILEKERN_SPLIT_EXACT, .processors = 12 },
+	{ .name = "types_crossed_packed", .lengths = dealt_lengths, .gate16 = true, .crossed = true, .value_heads = 3, .states = KDA_BOTH, .split = TILEKERN_SPLIT_OFF, .processors = 3 }, /* others are dealt */
 	{ .name = "types_crossed_invariant", .tokens = 1700, .gate = KDA_MILD, .key_dim = 64, .value_dim = 64, .gate16 = true, .crossed = true, .states = KDA_FINAL, INVARIANT, .processors = 12 },
 	{ .name = "k60_v100_strided", .tokens = 70, .key_dim = 60, .value_dim = 100, .states = KDA_BOTH, .strided = true },
 	{ .name = "scale", .tokens = 65, .scale = 2.5f },
