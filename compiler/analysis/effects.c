@@ -119,7 +119,7 @@ Doing op_doing(const Op *op)
 /* ---- tensors ---- */
 
 enum { USE_READS = 1, USE_WRITES = 2, USE_ATOMICS = 4 };
-typedef struct Uses { const Op *tensor; unsigned set; bool fenced; } Uses;
+typedef struct Uses { uint8_t *of; bool fenced; } Uses;
 
 static bool add_uses(Op *op, void *user)
 {
@@ -128,22 +128,20 @@ static bool add_uses(Op *op, void *user)
 	bool atomic = op->code == OP_ATOMIC || (op->code == OP_TMA_STORE && attr_get(op, AT_REDUCE));
 	u->fenced |= op->code == OP_FENCE_DEVICE;
 	for (int i = 0, n = op_effects(op, e); i < n; i++)
-		if (e[i].tile.object == u->tensor)
-			u->set |= atomic ? USE_ATOMICS : (e[i].reads ? USE_READS : 0) | (e[i].writes ? USE_WRITES : 0);
+		if (e[i].tile.object->code == OP_TENSOR)
+			u->of[e[i].tile.object->result->id] |= atomic ? USE_ATOMICS : (e[i].reads ? USE_READS : 0) | (e[i].writes ? USE_WRITES : 0);
 	return true;
 }
 
-static Uses uses_of(const Op *kernel, const Op *tensor)
+TensorUse *tensor_uses(Arena *a, const Op *kernel, unsigned numbers)
 {
-	Uses u = { .tensor = tensor };
+	Uses u = { .of = ARENA_ARRAY(a, uint8_t, numbers + 1) };
+	TensorUse *uses = ARENA_ARRAY(a, TensorUse, numbers + 1);
 	tir_walk(kernel->regions[0], add_uses, &u);
-	return u;
-}
-
-bool tensor_is_written(const Op *kernel, const Op *tensor) { return uses_of(kernel, tensor).set & USE_WRITES; }
-
-bool tensor_is_exchanged(const Op *kernel, const Op *tensor)
-{
-	const Uses u = uses_of(kernel, tensor);
-	return u.set & USE_WRITES || u.set == (USE_READS | USE_ATOMICS) || (u.fenced && u.set == USE_ATOMICS);
+	for (unsigned i = 0; i < numbers; i++) {
+		const unsigned set = u.of[i];
+		uses[i] = (TensorUse){ .written = set & USE_WRITES,
+		                       .exchanged = set & USE_WRITES || set == (USE_READS | USE_ATOMICS) || (u.fenced && set == USE_ATOMICS) };
+	}
+	return uses;
 }

@@ -44,10 +44,11 @@ typedef struct Doing {
 } Doing;
 Doing op_doing(const Op *op);
 
-/* Whether a kernel's accesses to a tensor have to be ordered: it writes it, or has reads beside atomics (TMA's additions among them), or a fence
- * orders something by them. */
-bool tensor_is_exchanged(const Op *kernel, const Op *tensor);
-bool tensor_is_written(const Op *kernel, const Op *tensor);
+/* What a kernel does with a tensor.  exchanged: its accesses have to be ordered, as it writes it, or has reads beside atomics (TMA's additions among them), or a
+ * fence orders something by them. */
+typedef struct TensorUse { bool written, exchanged; } TensorUse;
+/* By the numbers of tensors, of which there are `numbers`. */
+TensorUse *tensor_uses(Arena *a, const Op *kernel, unsigned numbers);
 
 /* Whether a product is done by warpgroups; before `select` everything that is not of one warp counts. */
 bool mma_is_wgmma(const Op *mma);

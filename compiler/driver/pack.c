@@ -7,7 +7,7 @@
 
 #include "runtime/src/packing.h"
 
-enum { HASH_BITS = 16, HASHED = 3 /* bytes */, NONE = -1, CANDIDATES = 96, ENOUGH = 160 /* bytes of a copy: nothing else is weighed */, STEP = 8192, CHANCES = 1 << 8 };
+enum { HASH_BITS = 16, SHORT = 3, HASHED = 4 /* bytes */, NONE = -1, CANDIDATES = 32, ENOUGH = 160 /* bytes of a copy: nothing else is weighed */, STEP = 8192, CHANCES = 1 << 8 };
 enum { NEW_BYTE = PACK_DISTANCES + 1 }; /* in the place of a copy's age */
 
 /* The way to a position: its last step, and what the model has behind it. */
@@ -18,17 +18,30 @@ typedef struct Node {
 	size_t distance, distances[PACK_DISTANCES];
 } Node;
 
+/* What steps take by a model, in bits; of numbers of distances the low digits apart, of which there are so many. */
+typedef struct Prices {
+	float length[2][ENOUGH + 1], age[PACK_KINDS][PACK_DISTANCES + 1];
+	float high[PACK_DISTANCES][PACK_CLASSES][1 << PACK_TOP], low[PACK_DISTANCES][PACK_LOW + 1][1 << PACK_LOW];
+} Prices;
+
 typedef struct Packer {
 	const uint8_t *in;
 	size_t n, hashed;      /* bytes; those whose hash is known */
-	int32_t *head, *before;
+	int32_t *head, *before, *latest; /* of HASHED bytes the last place and of each the one before; of SHORT bytes the last place */
 	PackModel model;
 	PackCoder coder, asks;
-	float bits, of_chance[CHANCES], length[2][ENOUGH + 1];
+	float bits, of_chance[CHANCES];
+	Prices prices;
 	Node nodes[STEP + 1];
 } Packer;
 
-static uint32_t hash(const uint8_t *p) { return ((uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2]) * 2654435761u >> (32 - HASH_BITS); }
+static uint32_t hash(const uint8_t *p, int bytes)
+{
+	uint32_t word = 0;
+	for (int i = 0; i < bytes; i++)
+		word = word << 8 | p[i];
+	return word * 2654435761u >> (32 - HASH_BITS);
+}
 
 static size_t equal(const Packer *p, size_t a, size_t b, size_t most)
 {
@@ -42,7 +55,8 @@ static size_t equal(const Packer *p, size_t a, size_t b, size_t most)
 static void remember(Packer *p, size_t at)
 {
 	for (; p->hashed <= at && p->hashed + HASHED <= p->n; p->hashed++) {
-		int32_t *head = &p->head[hash(p->in + p->hashed)];
+		int32_t *head = &p->head[hash(p->in + p->hashed, HASHED)];
+		p->latest[hash(p->in + p->hashed, SHORT)] = (int32_t)p->hashed;
 		p->before[p->hashed] = *head;
 		*head = (int32_t)p->hashed;
 	}
@@ -63,18 +77,6 @@ static float of_kind(Packer *p, size_t at, bool copy)
 	return asked(p);
 }
 
-static float of_age(Packer *p, unsigned age)
-{
-	pack_age(&p->asks, &p->model, age);
-	return asked(p);
-}
-
-static float of_distance(Packer *p, size_t length, size_t distance)
-{
-	pack_number(&p->asks, pack_distance_of(&p->model, length), (uint32_t)(distance - 1));
-	return asked(p);
-}
-
 static float of_literal(Packer *p, size_t at)
 {
 	const unsigned kind = p->model.kind;
@@ -83,20 +85,55 @@ static float of_literal(Packer *p, size_t at)
 	return asked(p);
 }
 
-static void learn_lengths(Packer *p)
+static void price_distances(Packer *p, unsigned of)
 {
-	for (uint32_t known = 0; known < 2; known++) {
-		for (uint32_t n = 0; n <= ENOUGH; n++) {
-			pack_number(&p->asks, &p->model.length[known], n);
-			p->length[known][n] = asked(p);
+	PackNumber *number = &p->model.distance[of];
+	for (unsigned digits = 0; digits <= PACK_LOW; digits++)
+		for (unsigned v = 0; v < 1u << digits; v++) {
+			pack_tree(&p->asks, number->low, digits, v);
+			p->prices.low[of][digits][v] = asked(p);
+		}
+	for (unsigned class = 0; class <= pack_class((uint32_t)p->n); class++) {
+		const unsigned top = class < PACK_TOP ? class : PACK_TOP, low = class - top < PACK_LOW ? class - top : PACK_LOW;
+		for (unsigned v = 0; v < 1u << top; v++) {
+			pack_number(&p->asks, number, ((1u << top | v) << (class - top)) - 1);
+			p->prices.high[of][class][v] = asked(p) - p->prices.low[of][low][0];
 		}
 	}
 }
 
+/* The model learns behind a stretch of STEP bytes only, so what they take is looked up within it. */
+static void learn_prices(Packer *p)
+{
+	const unsigned kind = p->model.kind;
+	for (uint32_t known = 0; known < 2; known++)
+		for (uint32_t n = 0; n <= ENOUGH; n++) {
+			pack_number(&p->asks, &p->model.length[known], n);
+			p->prices.length[known][n] = asked(p);
+		}
+	for (p->model.kind = 0; p->model.kind < PACK_KINDS; p->model.kind++)
+		for (unsigned age = 0; age <= PACK_DISTANCES; age++) {
+			pack_age(&p->asks, &p->model, age);
+			p->prices.age[p->model.kind][age] = asked(p);
+		}
+	p->model.kind = kind;
+	for (unsigned i = 0; i < PACK_DISTANCES; i++)
+		price_distances(p, i);
+}
+
+static float of_age(const Packer *p, unsigned age) { return p->prices.age[p->model.kind][age]; }
+
 static float of_length(const Packer *p, bool known, size_t length)
 {
 	const size_t n = length - (known ? 1 : PACK_LEAST);
-	return p->length[known][n < ENOUGH ? n : ENOUGH];
+	return p->prices.length[known][n < ENOUGH ? n : ENOUGH];
+}
+
+static float of_distance(const Packer *p, size_t length, size_t distance)
+{
+	const unsigned of = pack_distance_kind(length), class = pack_class((uint32_t)(distance - 1)), top = class < PACK_TOP ? class : PACK_TOP;
+	const unsigned low = class - top < PACK_LOW ? class - top : PACK_LOW;
+	return p->prices.high[of][class][distance >> (class - top) & ((1u << top) - 1)] + p->prices.low[of][low][distance & ((1u << low) - 1)];
 }
 
 /* ---- The best way through a step's bytes ------------------------------------------------------------------------------- */
@@ -136,11 +173,22 @@ static size_t weigh_known(Packer *p, size_t at, size_t i, size_t most, float bit
 	for (unsigned age = 0; age < PACK_DISTANCES; age++) {
 		const size_t distance = p->model.distances[age], n = distance <= at ? equal(p, at - distance, at, most) : 0;
 		const float with_age = bits + of_age(p, age);
-		for (size_t length = n < ENOUGH ? 1 : n; length <= n; length++)
+		for (size_t length = n < ENOUGH ? longest + 1 : n; length <= n; length++)
 			reach(p, i, length, age, distance, with_age + of_length(p, true, length));
 		longest = n > longest ? n : longest;
 	}
 	return longest;
+}
+
+/* The same from `from`, where it is longer than `longest`. */
+static size_t weigh_copy(Packer *p, size_t from, size_t at, size_t i, size_t longest, size_t most, float bits)
+{
+	if (p->in[from + longest] != p->in[at + longest])
+		return longest;
+	const size_t n = equal(p, from, at, most), distance = at - from;
+	for (size_t length = n < ENOUGH ? longest + 1 : n; length <= n; length++)
+		reach(p, i, length, PACK_DISTANCES, distance, bits + of_length(p, false, length) + of_distance(p, length, distance));
+	return n > longest ? n : longest;
 }
 
 static size_t weigh_found(Packer *p, size_t at, size_t i, size_t most, float bits)
@@ -149,15 +197,12 @@ static size_t weigh_found(Packer *p, size_t at, size_t i, size_t most, float bit
 	if (most < HASHED)
 		return 0;
 	const float with_age = bits + of_age(p, PACK_DISTANCES);
-	int32_t from = p->head[hash(p->in + at)];
-	for (int c = 0; from != NONE && c < CANDIDATES && longest < ENOUGH && longest < most; c++, from = p->before[from]) {
-		if (p->in[(size_t)from + longest] != p->in[at + longest])
-			continue;
-		const size_t n = equal(p, (size_t)from, at, most), distance = at - (size_t)from;
-		for (size_t length = n < ENOUGH ? longest + 1 : n; length <= n; length++)
-			reach(p, i, length, PACK_DISTANCES, distance, with_age + of_length(p, false, length) + of_distance(p, length, distance));
-		longest = n > longest ? n : longest;
-	}
+	const int32_t latest = p->latest[hash(p->in + at, SHORT)];
+	if (latest != NONE)
+		longest = weigh_copy(p, (size_t)latest, at, i, longest, most, with_age);
+	int32_t from = p->head[hash(p->in + at, HASHED)];
+	for (int c = 0; from != NONE && c < CANDIDATES && longest < ENOUGH && longest < most; c++, from = p->before[from])
+		longest = weigh_copy(p, (size_t)from, at, i, longest, most, with_age);
 	return longest;
 }
 
@@ -212,7 +257,7 @@ static void pack_all(Packer *p)
 	for (size_t begin = 0; begin < p->n; begin += STEP) {
 		const size_t count = p->n - begin < STEP ? p->n - begin : STEP, kept[PACK_DISTANCES] = { p->model.distances[0], p->model.distances[1], p->model.distances[2], p->model.distances[3] };
 		const unsigned kind = p->model.kind;
-		learn_lengths(p);
+		learn_prices(p);
 		weigh(p, begin, count);
 		turn(p, count);
 		memcpy(p->model.distances, kept, sizeof kept);
@@ -230,11 +275,12 @@ bool pack_blob(Arena *a, const void *data, size_t n, bool columns, Buffer *out)
 	if (n > INT32_MAX)
 		return false;
 	Packer *p = ARENA_ARRAY(a, Packer, 1);
-	*p = (Packer){ .in = data, .n = n, .head = ARENA_ARRAY(a, int32_t, 1 << HASH_BITS), .before = ARENA_ARRAY(a, int32_t, n + 1) };
+	*p = (Packer){ .in = data, .n = n, .head = ARENA_ARRAY(a, int32_t, 1 << HASH_BITS), .before = ARENA_ARRAY(a, int32_t, n + 1),
+	               .latest = ARENA_ARRAY(a, int32_t, 1 << HASH_BITS) };
 	p->coder = (PackCoder){ .range = UINT32_MAX, .put = put_byte, .to = out, .writes = true };
 	p->asks = (PackCoder){ .of_chance = p->of_chance, .bits = &p->bits };
 	for (int i = 0; i < 1 << HASH_BITS; i++)
-		p->head[i] = NONE;
+		p->head[i] = p->latest[i] = NONE;
 	for (int i = 0; i < CHANCES; i++)
 		p->of_chance[i] = -log2f(((float)i + 0.5f) / CHANCES);
 	pack_model_init(&p->model, columns);

@@ -6,6 +6,7 @@
 #include <llvm-c/TargetMachine.h>
 
 #include "compiler/analysis/layout.h"
+#include "compiler/analysis/effects.h"
 #include "compiler/analysis/tensormap.h"
 #include "compiler/lower/backend.h"
 #include "compiler/lower/lower.h"
@@ -66,6 +67,7 @@ struct Lower {
 	V *map_pointer;
 	V *value;              /* by Value id: scalar */
 	Storage **storage;     /* by Value id of the object */
+	const TensorUse *tensor_uses; /* cpu: by Value id of the tensor */
 	V shared;              /* start of the CTA's shared memory */
 	unsigned nvalues;
 	Team team;

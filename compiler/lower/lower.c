@@ -118,7 +118,7 @@ static void bind_param(Lower *L, const Op *op, V v)
 	Storage *s = ARENA_NEW(L->arena, Storage);
 	s->object = op;
 	s->pointer = v;
-	s->exchanged = L->ops->checks && tensor_is_exchanged(L->kernel, op);
+	s->exchanged = L->ops->checks && L->tensor_uses[op->result->id].exchanged;
 	L->storage[op->result->id] = s;
 }
 
@@ -178,6 +178,8 @@ static void lower_kernel(Lower *L, const Op *kernel)
 	Params p = list_params(L, kernel);
 	L->kernel = kernel;
 	L->maps = kernel_tensor_maps(L->arena, kernel);
+	if (L->ops->checks)
+		L->tensor_uses = tensor_uses(L->arena, kernel, L->nvalues);
 	create_function(L, &p);
 	bind_params(L, &p);
 	L->shared = L->ops->shared_memory(L);

@@ -84,41 +84,47 @@ void watch_shared(Lower *L, Watched how, const V *pointers, int count, V bytes)
 
 /* ---- global memory ---- */
 
-static V address_of(Lower *L, const Storage *s) { return LLVMBuildPtrToInt(L->b, s->pointer, L->i64, ""); }
+/* The bytes of a tensor; none (0 to 0) of one that is not there. */
+typedef struct Extent { V begin, end; } Extent;
 
-/* Behind its last element; extents that only the host knows count as 1. */
-static V end_of(Lower *L, const Storage *s)
+/* Extents that only the host knows count as 1. */
+static Extent extent_of(Lower *L, const Storage *s)
 {
-	V last = const_i64(L, 0), bytes = const_i64(L, dtype_bytes(s->object->result->type.dtype));
+	V last = const_i64(L, 0), bytes = const_i64(L, dtype_bytes(s->object->result->type.dtype)), begin = LLVMBuildPtrToInt(L->b, s->pointer, L->i64, "");
 	for (int d = 0; d < s->object->result->type.rank; d++)
 		if (s->extent[d]) {
 			DType type = tensor_extent(s->object, d)->type.dtype;
 			V more = LLVMBuildMul(L->b, LLVMBuildSub(L->b, to_i64(L, s->extent[d], type), const_i64(L, 1), ""), s->stride[d], "");
 			last = LLVMBuildAdd(L->b, last, more, "");
 		}
-	return LLVMBuildAdd(L->b, address_of(L, s), LLVMBuildMul(L->b, LLVMBuildAdd(L->b, last, const_i64(L, 1), ""), bytes, ""), "");
+	V end = LLVMBuildAdd(L->b, begin, LLVMBuildMul(L->b, LLVMBuildAdd(L->b, last, const_i64(L, 1), ""), bytes, ""), "");
+	return (Extent){ begin, LLVMBuildSelect(L->b, LLVMBuildICmp(L->b, LLVMIntNE, begin, const_i64(L, 0), ""), end, begin, "") };
 }
 
-/* Whether two parameters that are there share memory. */
-static V are_overlaid(Lower *L, const Storage *a, const Storage *b)
+static V share_memory(Lower *L, Extent a, Extent b)
 {
-	V none = const_i64(L, 0), there = LLVMBuildICmp(L->b, LLVMIntNE, address_of(L, a), none, "");
-	V ab = LLVMBuildICmp(L->b, LLVMIntULT, address_of(L, a), end_of(L, b), ""), ba = LLVMBuildICmp(L->b, LLVMIntULT, address_of(L, b), end_of(L, a), "");
-	there = LLVMBuildAnd(L->b, there, LLVMBuildICmp(L->b, LLVMIntNE, address_of(L, b), none, ""), "");
-	return LLVMBuildAnd(L->b, there, LLVMBuildAnd(L->b, ab, ba, ""), "");
+	return LLVMBuildAnd(L->b, LLVMBuildICmp(L->b, LLVMIntULT, a.begin, b.end, ""), LLVMBuildICmp(L->b, LLVMIntULT, b.begin, a.end, ""), "");
 }
 
 void watch_overlays(Lower *L)
 {
-	for (const Op *in = L->kernel->regions[0]->first; L->ops->checks && in; in = in->next) {
+	const Region *r = L->kernel->regions[0];
+	int n = 0;
+	for (const Op *op = r->first; op; op = op->next)
+		n += op->code == OP_TENSOR;
+	Extent *written = ARENA_ARRAY(L->arena, Extent, n + 1);
+	n = 0;
+	for (const Op *out = r->first; L->ops->checks && out; out = out->next)
+		if (out->code == OP_TENSOR && L->tensor_uses[out->result->id].written)
+			written[n++] = extent_of(L, storage_of(L, out));
+	for (const Op *in = r->first; n && in; in = in->next) {
 		if (in->code != OP_TENSOR || storage_of(L, in)->exchanged)
 			continue;
 		Storage *s = storage_of(L, in);
-		for (const Op *out = L->kernel->regions[0]->first; out; out = out->next)
-			if (out->code == OP_TENSOR && tensor_is_written(L->kernel, out)) {
-				V both = are_overlaid(L, s, storage_of(L, out));
-				s->overlaid = s->overlaid ? LLVMBuildOr(L->b, s->overlaid, both, "") : both;
-			}
+		Extent e = extent_of(L, s);
+		s->overlaid = share_memory(L, e, written[0]);
+		for (int i = 1; i < n; i++)
+			s->overlaid = LLVMBuildOr(L->b, s->overlaid, share_memory(L, e, written[i]), "");
 	}
 }
 

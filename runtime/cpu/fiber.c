@@ -6,15 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define FIBER_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define FIBER_ASAN 1
-#endif
-#endif
-
-#ifdef FIBER_ASAN
+#ifdef TILE_CPU_ASAN /* AddressSanitizer is in the process */
 #include <pthread.h>
 #include <sanitizer/common_interface_defs.h>
 

@@ -9,15 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define STACKS_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define STACKS_ASAN 1
-#endif
-#endif
-
-#ifdef STACKS_ASAN
+#ifdef TILE_CPU_ASAN /* AddressSanitizer is in the process */
 #include <sanitizer/asan_interface.h>
 #define forget __asan_unpoison_memory_region
 #else

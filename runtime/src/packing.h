@@ -203,10 +203,8 @@ static inline unsigned pack_age(PackCoder *c, PackModel *m, unsigned age)
 	return n;
 }
 
-static inline PackNumber *pack_distance_of(PackModel *m, size_t length)
-{
-	return &m->distance[length - PACK_LEAST < PACK_DISTANCES ? length - PACK_LEAST : PACK_DISTANCES - 1];
-}
+/* Distances of short copies are told apart by their length. */
+static inline unsigned pack_distance_kind(size_t length) { return length - PACK_LEAST < PACK_DISTANCES ? (unsigned)(length - PACK_LEAST) : PACK_DISTANCES - 1; }
 
 /* A copy: its distance becomes the first of the model's.  Gives its length. */
 static inline size_t pack_copy(PackCoder *c, PackModel *m, unsigned age, size_t length, size_t distance)
@@ -217,7 +215,7 @@ static inline size_t pack_copy(PackCoder *c, PackModel *m, unsigned age, size_t 
 	if (known)
 		distance = m->distances[age];
 	else
-		distance = (size_t)pack_number(c, pack_distance_of(m, length), (uint32_t)(distance - 1)) + 1;
+		distance = (size_t)pack_number(c, &m->distance[pack_distance_kind(length)], (uint32_t)(distance - 1)) + 1;
 	pack_remember(m, age, distance);
 	return length;
 }
