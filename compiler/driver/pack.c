@@ -7,7 +7,7 @@
 
 #include "runtime/src/packing.h"
 
-enum { HASH_BITS = 16, SHORT = 3, HASHED = 4 /* bytes */, NONE = -1, CANDIDATES = 32, ENOUGH = 160 /* bytes of a copy: nothing else is weighed */, STEP = 8192, CHANCES = 1 << 8 };
+enum { HASH_BITS = 16, SHORT = 3, HASHED = 4 /* bytes that copies are found by */, NONE = -1, CANDIDATES = 32, ENOUGH = 160 /* bytes of a copy: nothing else is weighed */, STEP = 8192, CHANCES = 1 << 8 };
 enum { NEW_BYTE = PACK_DISTANCES + 1 }; /* in the place of a copy's age */
 
 /* The way to a position: its last step, and what the model has behind it. */
@@ -18,7 +18,7 @@ typedef struct Node {
 	size_t distance, distances[PACK_DISTANCES];
 } Node;
 
-/* What steps take by a model, in bits; of numbers of distances the low digits apart, of which there are so many. */
+/* What steps take by the model, in bits.  A distance takes `high` by its class and the digits behind its first, and `low` by how many low digits there are and which. */
 typedef struct Prices {
 	float length[2][ENOUGH + 1], age[PACK_KINDS][PACK_DISTANCES + 1];
 	float high[PACK_DISTANCES][PACK_CLASSES][1 << PACK_TOP], low[PACK_DISTANCES][PACK_LOW + 1][1 << PACK_LOW];
@@ -27,7 +27,8 @@ typedef struct Prices {
 typedef struct Packer {
 	const uint8_t *in;
 	size_t n, hashed;      /* bytes; those whose hash is known */
-	int32_t *head, *before, *latest; /* of HASHED bytes the last place and of each the one before; of SHORT bytes the last place */
+	int32_t *head, *before; /* of HASHED bytes the last place, and of each place the one before */
+	int32_t *latest;       /* of SHORT bytes the last place */
 	PackModel model;
 	PackCoder coder, asks;
 	float bits, of_chance[CHANCES];
@@ -94,7 +95,7 @@ static void price_distances(Packer *p, unsigned of)
 			p->prices.low[of][digits][v] = asked(p);
 		}
 	for (unsigned class = 0; class <= pack_class((uint32_t)p->n); class++) {
-		const unsigned top = class < PACK_TOP ? class : PACK_TOP, low = class - top < PACK_LOW ? class - top : PACK_LOW;
+		const unsigned top = pack_top(class), low = pack_low(class);
 		for (unsigned v = 0; v < 1u << top; v++) {
 			pack_number(&p->asks, number, ((1u << top | v) << (class - top)) - 1);
 			p->prices.high[of][class][v] = asked(p) - p->prices.low[of][low][0];
@@ -102,7 +103,7 @@ static void price_distances(Packer *p, unsigned of)
 	}
 }
 
-/* The model learns behind a stretch of STEP bytes only, so what they take is looked up within it. */
+/* The model learns from STEP bytes when they are written, so these hold while their steps are weighed. */
 static void learn_prices(Packer *p)
 {
 	const unsigned kind = p->model.kind;
@@ -131,8 +132,7 @@ static float of_length(const Packer *p, bool known, size_t length)
 
 static float of_distance(const Packer *p, size_t length, size_t distance)
 {
-	const unsigned of = pack_distance_kind(length), class = pack_class((uint32_t)(distance - 1)), top = class < PACK_TOP ? class : PACK_TOP;
-	const unsigned low = class - top < PACK_LOW ? class - top : PACK_LOW;
+	const unsigned of = pack_distance_kind(length), class = pack_class((uint32_t)(distance - 1)), top = pack_top(class), low = pack_low(class);
 	return p->prices.high[of][class][distance >> (class - top) & ((1u << top) - 1)] + p->prices.low[of][low][distance & ((1u << low) - 1)];
 }
 
@@ -180,7 +180,7 @@ static size_t weigh_known(Packer *p, size_t at, size_t i, size_t most, float bit
 	return longest;
 }
 
-/* The same from `from`, where it is longer than `longest`. */
+/* A copy from `from`, of the lengths that no copy before had; the longest's length then. */
 static size_t weigh_copy(Packer *p, size_t from, size_t at, size_t i, size_t longest, size_t most, float bits)
 {
 	if (p->in[from + longest] != p->in[at + longest])

@@ -5,8 +5,8 @@
 #include <llvm-c/Core.h>
 #include <llvm-c/TargetMachine.h>
 
-#include "compiler/analysis/layout.h"
 #include "compiler/analysis/effects.h"
+#include "compiler/analysis/layout.h"
 #include "compiler/analysis/tensormap.h"
 #include "compiler/lower/backend.h"
 #include "compiler/lower/lower.h"

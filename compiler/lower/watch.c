@@ -110,11 +110,13 @@ void watch_overlays(Lower *L)
 {
 	const Region *r = L->kernel->regions[0];
 	int n = 0;
+	if (!L->ops->checks)
+		return;
 	for (const Op *op = r->first; op; op = op->next)
 		n += op->code == OP_TENSOR;
 	Extent *written = ARENA_ARRAY(L->arena, Extent, n + 1);
 	n = 0;
-	for (const Op *out = r->first; L->ops->checks && out; out = out->next)
+	for (const Op *out = r->first; out; out = out->next)
 		if (out->code == OP_TENSOR && L->tensor_uses[out->result->id].written)
 			written[n++] = extent_of(L, storage_of(L, out));
 	for (const Op *in = r->first; n && in; in = in->next) {

@@ -145,11 +145,14 @@ static inline unsigned pack_class(uint32_t v)
 	return n;
 }
 
+/* Of these, those that have probabilities: behind the first, and the last. */
+static inline unsigned pack_top(unsigned class) { return class < PACK_TOP ? class : PACK_TOP; }
+static inline unsigned pack_low(unsigned class) { return class - pack_top(class) < PACK_LOW ? class - pack_top(class) : PACK_LOW; }
+
 /* Below 2^31 - 1. */
 static inline uint32_t pack_number(PackCoder *c, PackNumber *n, uint32_t v)
 {
-	const unsigned class = pack_tree(c, n->class, 5, pack_class(v)), top = class < PACK_TOP ? class : PACK_TOP;
-	const unsigned low = class - top < PACK_LOW ? class - top : PACK_LOW;
+	const unsigned class = pack_tree(c, n->class, 5, pack_class(v)), top = pack_top(class), low = pack_low(class);
 	uint32_t digits = pack_tree(c, n->top[class], top, (v + 1) >> (class - top) & ((1u << top) - 1));
 	digits |= 1u << top;
 	for (unsigned i = class - top; i-- > low;)
