@@ -7,11 +7,11 @@
 #include <string.h>
 
 #ifdef TILE_CPU_ASAN /* AddressSanitizer is in the process */
-#include <pthread.h>
 #include <sanitizer/common_interface_defs.h>
 
-static void before_switch(void **fake, const Fiber *to)
+static void before_switch(void **fake, Fiber *from, Fiber *to)
 {
+	to->from = from;
 	__sanitizer_start_switch_fiber(fake, to->low, to->size);
 }
 
@@ -20,19 +20,19 @@ static void after_switch(void *fake)
 	__sanitizer_finish_switch_fiber(fake, NULL, NULL);
 }
 
-static void learn_host(Fiber *host)
+/* The host's stack is known from here on: it is the host that begins with a fiber that starts. */
+static void after_first_switch(Fiber *from)
 {
-	pthread_attr_t a;
+	const void *low;
 
-	if (pthread_getattr_np(pthread_self(), &a))
-		return;
-	pthread_attr_getstack(&a, &host->low, &host->size);
-	pthread_attr_destroy(&a);
+	__sanitizer_finish_switch_fiber(NULL, &low, &from->size);
+	from->low = (void *)(uintptr_t)low;
 }
 #else
-static void before_switch(void **fake, const Fiber *to)
+static void before_switch(void **fake, Fiber *from, Fiber *to)
 {
 	(void)fake;
+	(void)from;
 	(void)to;
 }
 
@@ -41,9 +41,9 @@ static void after_switch(void *fake)
 	(void)fake;
 }
 
-static void learn_host(Fiber *host)
+static void after_first_switch(Fiber *from)
 {
-	(void)host;
+	(void)from;
 }
 #endif
 
@@ -59,7 +59,7 @@ void fiber_main(Fiber *f); /* called by the first switch */
 
 void fiber_main(Fiber *f)
 {
-	after_switch(NULL);
+	after_first_switch(f->from);
 	f->entry(f->arg);
 	abort();
 }
@@ -113,7 +113,6 @@ void fiber_start(Fiber *f, const StackPool *p, size_t index, FiberEntry entry, v
 void fiber_of_host(Fiber *f)
 {
 	memset(f, 0, sizeof *f);
-	learn_host(f);
 }
 
 void fiber_of_host_end(Fiber *f)
@@ -159,7 +158,6 @@ void fiber_start(Fiber *f, const StackPool *p, size_t index, FiberEntry entry, v
 void fiber_of_host(Fiber *f)
 {
 	memset(f, 0, sizeof *f);
-	learn_host(f);
 	f->sp = calloc(1, sizeof(ucontext_t));
 	if (!f->sp)
 		abort();
@@ -179,14 +177,14 @@ static void swap(Fiber *from, Fiber *to)
 
 void fiber_switch(Fiber *from, Fiber *to)
 {
-	before_switch(&from->fake, to);
+	before_switch(&from->fake, from, to);
 	swap(from, to);
 	after_switch(from->fake);
 }
 
 void fiber_leave(Fiber *from, Fiber *to)
 {
-	before_switch(NULL, to);
+	before_switch(NULL, from, to);
 	swap(from, to);
 	abort();
 }

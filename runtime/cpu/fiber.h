@@ -15,7 +15,8 @@ typedef struct Fiber {
 	size_t size;
 	FiberEntry entry;
 	void *arg;
-	void *fake; /* ASan's */
+	struct Fiber *from; /* for ASan: who switched to it last, */
+	void *fake; /* and what it knows of the frames */
 } Fiber;
 
 /* Makes f start entry(arg) on stack `index` when first switched to.  The stack is

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#ifdef TILE_CPU_ASAN /* AddressSanitizer is in the process */
+#ifdef TILE_CPU_SANITIZED /* frames that are left for good would stay poisoned */
 #include <sanitizer/asan_interface.h>
 #define forget __asan_unpoison_memory_region
 #else
