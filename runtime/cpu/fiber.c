@@ -20,7 +20,7 @@ static void after_switch(void *fake)
 	__sanitizer_finish_switch_fiber(fake, NULL, NULL);
 }
 
-/* The host's stack is known from here on: it is the host that begins with a fiber that starts. */
+/* Tells where `from`'s stack is.  The host leaves for a fiber that starts before it is come back to, so its own is known by then, too. */
 static void after_first_switch(Fiber *from)
 {
 	const void *low;
