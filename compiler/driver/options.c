@@ -43,7 +43,7 @@ static const Option rows[] = {
 	{ OPT_STRIP, "--strip", NULL, "a module without the source lines that profilers and debuggers show" },
 	{ OPT_MD, "-MD", NULL, "write a dependency file for make or ninja" },
 	{ OPT_MF, "-MF", "FILE", "its name (default: the output's with .d)" },
-	{ OPT_PTXAS, "--ptxas=", "PATH", "the assembler (default: $TILE_PTXAS, PATH, /usr/local/cuda/bin)" },
+	{ OPT_PTXAS, "--ptxas=", "PATH", "the assembler (default: $TILE_PTXAS, PATH, /usr/local/cuda/bin); none: PTX only" },
 	{ OPT_NO_SPILL, "-Wno-spill", NULL, "registers spilled to memory are not an error" },
 	{ OPT_NO_SERIALIZED, "-Wno-wgmma-serialized", NULL, "neither are wgmma groups that ptxas serialises" },
 	{ OPT_FORMAT, "--diag-format=", "FORMAT", "text | line: one line per message | json: an object per line" },

@@ -7,7 +7,7 @@
 
 #include "runtime/src/packing.h"
 
-enum { HASH_BITS = 16, SHORT = 3, HASHED = 4 /* bytes that copies are found by */, NONE = -1, CANDIDATES = 32, ENOUGH = 160 /* bytes of a copy: nothing else is weighed */, STEP = 8192, CHANCES = 1 << 8 };
+enum { HASH_BITS = 16, SHORT = 3, HASHED = 4 /* bytes that copies are found by */, NONE = -1, CANDIDATES = 8, ENOUGH = 64 /* bytes of a copy: nothing else is weighed */, STEP = 8192, CHANCES = 1 << 8 };
 enum { NEW_BYTE = PACK_DISTANCES + 1 }; /* in the place of a copy's age */
 
 /* The way to a position: its last step, and what the model has behind it. */

@@ -2,6 +2,7 @@
 #include "compiler/driver/ptxas.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "compiler/driver/outputs.h"
@@ -9,7 +10,8 @@
 
 const char *ptxas_find(Arena *a, const char *option)
 {
-	return tool_find(a, "ptxas", option, "TILE_PTXAS");
+	const char *program = tool_find(a, "ptxas", option, "TILE_PTXAS");
+	return program && strcmp(program, "none") ? program : NULL;
 }
 
 bool ptxas_assemble(Arena *a, const Tir *t, const char *ptx, size_t len, const PtxasOptions *o, PtxasResult *r)

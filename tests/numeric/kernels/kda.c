@@ -737,8 +737,8 @@ size_t kda_cases(NumericCase *out)
 		{ "sequences_alone_dealt_K64", run_alone, { .split = TILEKERN_SPLIT_OFF, .lengths = dealt_lengths, .value_heads = 2, .key_dim = 64, .value_dim = 128, .states = KDA_BOTH, .processors = 2, .seed = 36 } },
 		{ "sequences_alone_any_gate", run_alone, { .split = TILEKERN_SPLIT_OFF, .lengths = pair, .gate = KDA_ANY, .states = KDA_BOTH, .seed = 8 } },
 		/* Together items have 128 columns of V, alone 64 (plan.c). */
-		{ "halves", run_alone, { .split = TILEKERN_SPLIT_OFF, .lengths = halved_lengths, .value_heads = 24, .keys = KDA_COLLINEAR, .gate = KDA_MILD, .options = NORM, .gate16 = true, .states = KDA_BOTH, .processors = 132, .seed = 19 } },
-		{ "halves_any_gate_v192", run_alone, { .split = TILEKERN_SPLIT_OFF, .lengths = halved_lengths, .value_heads = 12, .value_dim = 192, .gate = KDA_ANY, .states = KDA_BOTH, .processors = 132, .seed = 20 } },
+		{ "halves", run_alone, { .split = TILEKERN_SPLIT_OFF, .lengths = halved_lengths, .value_heads = 2, .keys = KDA_COLLINEAR, .gate = KDA_MILD, .options = NORM, .gate16 = true, .states = KDA_BOTH, .processors = 11, .seed = 19 } },
+		{ "halves_any_gate_v192", run_alone, { .split = TILEKERN_SPLIT_OFF, .lengths = halved_lengths, .value_heads = 1, .value_dim = 192, .gate = KDA_ANY, .states = KDA_BOTH, .processors = 11, .seed = 20 } },
 		{ "invariant_alone", run_alone, { INVARIANT, .lengths = own_lengths, .spare = 30, .gate = KDA_RARE, .states = KDA_BOTH, .processors = 12, .seed = 11 } },
 		{ "invariant_alone_strong", run_alone, { INVARIANT, .lengths = own_strong, .gate = KDA_FIVE, .value_heads = 2, .states = KDA_BOTH, .processors = 9, .seed = 12 } },
 		{ "invariant_alone_rows", run_alone, { INVARIANT, .batch = 3, .tokens = 1700, .key_dim = 64, .value_dim = 64, .gate = KDA_RARE, .states = KDA_BOTH, .processors = 6, .seed = 13 } },
