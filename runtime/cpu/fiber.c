@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef TILE_CPU_ASAN /* AddressSanitizer is in the process */
+#ifdef TILE_CPU_SANITIZED /* what runs on the stacks is told of them */
 #include <sanitizer/common_interface_defs.h>
 
 static void before_switch(void **fake, Fiber *from, Fiber *to)
