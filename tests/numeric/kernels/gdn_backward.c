@@ -127,12 +127,12 @@ static void run_wild(const void *row)
 
 static void run_nothing(const void *row) { backward_nothing(&make(row)->all); }
 
-/* beta of 0, and so small that its square is nothing, in every third token. */
-static void run_small_beta(const void *row)
+/* beta of 0, and so small that its square is nothing, in every `every`th of all. */
+static void small_beta(const void *row, int64_t every)
 {
 	GdnBackward *b = make(row);
 	GdnRun *r = b->r;
-	for (int64_t i = 0; i < tokens_elements(&r->beta); i += 3)
+	for (int64_t i = 0; i < tokens_elements(&r->beta); i += every)
 		r->in.beta[i] = i % 2 == 0 ? 0 : 1e-7F;
 	gdn_run_upload(r, &r->beta, r->in.beta);
 	r->p.beta = tokens_address(&r->beta);
@@ -140,6 +140,9 @@ static void run_small_beta(const void *row)
 		gdn_run_forward(r);
 	backward_check(&b->all);
 }
+
+static void run_small_beta(const void *row) { small_beta(row, 3); }
+static void run_few_small_beta(const void *row) { small_beta(row, 37); }
 
 /* ---- refusals ---- */
 
@@ -301,6 +304,8 @@ size_t gdn_backward_cases(NumericCase *out)
 		{ "one_token_raw", run_gradients, { IN(.tokens = 1, .value_heads = 2, .seed = 66), .options = NORM | RAW, .overall = .01 } },
 		{ "64_tokens", run_gradients, { IN(.tokens = 64, .seed = 20) } },
 		{ "small_beta", run_small_beta, { IN(.tokens = 101, .value_heads = 2, .seed = 21), .options = NORM, .states = GDN_BOTH } },
+		/* More items than the CTAs of backward_beta.tile look at in one go, most without any. */
+		{ "few_small_beta", run_few_small_beta, { IN(.batch = 45, .tokens = 5, .value_heads = 3, .key_dim = 64, .value_dim = 64, .seed = 24), .processors = 1 } },
 		{ "small_beta_packed", run_small_beta, { .lengths = mixed, .spare = 5, .states = GDN_BOTH, .strided = true, IN(.seed = 22), .chunk = 1 } },
 		{ "tiny", run_gradients, { .gradients = 1e-6F, IN(.tokens = 130, .seed = 23), .states = GDN_BOTH } },
 		{ "large", run_gradients, { .gradients = 1e3F, IN(.tokens = 130, .seed = 24), .states = GDN_BOTH } },

@@ -101,17 +101,20 @@ static void run_odd_strides(const void *row)
 	backward_odd_strides(&b->all);
 }
 
-/* beta of 0, and so small that its square is nothing, in every third token. */
-static void run_small_beta(const void *row)
+/* beta of 0, and so small that its square is nothing, in every `every`th of all. */
+static void small_beta(const void *row, int64_t every)
 {
 	KdaBackward *b = make(row);
 	TokenTensor *beta = &b->r->beta;
-	for (int64_t i = 0; i < tokens_elements(beta); i += 3)
+	for (int64_t i = 0; i < tokens_elements(beta); i += every)
 		beta->value[i] = i % 2 == 0 ? 0 : 1e-7;
 	kda_run_upload(b->r, beta);
 	b->r->p.beta = tokens_address(beta);
 	backward_check(&b->all);
 }
+
+static void run_small_beta(const void *row) { small_beta(row, 3); }
+static void run_few_small_beta(const void *row) { small_beta(row, 37); }
 
 static void free_all(float *x[GRADIENTS])
 {
@@ -429,6 +432,8 @@ size_t kda_backward_cases(NumericCase *out)
 		{ "K64_crowded", run_saved, { .batch = 2, .tokens = 330, .qk_heads = 2, .value_heads = 2, .key_dim = 64, .value_dim = 64, .options = NORM | BOUND | SIGMOID, .processors = 2, .states = KDA_BOTH, .seed = 116 } },
 		{ "one_token", run_gradients, { .tokens = 1, .states = KDA_BOTH, .seed = 16, .overall = .01 } },
 		{ "small_beta", run_small_beta, { .tokens = 101, .value_heads = 2, .options = NORM, .states = KDA_BOTH, .seed = 21 } },
+		/* More items than the CTAs of backward_beta.tile look at in one go, most without any. */
+		{ "few_small_beta", run_few_small_beta, { .batch = 45, .tokens = 5, .value_heads = 3, .key_dim = 64, .value_dim = 64, .processors = 1, .seed = 24 } },
 		{ "small_beta_packed", run_small_beta, { .lengths = mixed, .spare = 5, .options = BOUND,
 			 .beta16 = true, .states = KDA_BOTH, .strided = true, .seed = 22 } },
 		{ "f32_gates", run_gradients, { .batch = 2, .tokens = 101, .value_heads = 2, .options = NORM | TWICE, .states = KDA_BOTH, .seed = 23 } },
