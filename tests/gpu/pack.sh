@@ -12,7 +12,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 rm -rf "$out"
 mkdir -p "$out/bin" "$out/lib" "$out/modules"
 cp "$build"/bin/{test_numeric,bench,gemm,vector_add,kda_example} "$out/bin/"
-cp "$build"/examples/*.tmod "$build"/kernels/*.tmod "$build"/kernels/bench/*.tmod "$build"/tests/numeric/kernels/*.tmod "$out/modules/"
+cp "$build"/examples/*.tmod "$build"/kernels/bench/*.tmod "$build"/tests/numeric/kernels/*.tmod "$out/modules/"
 # Libraries that the machine may lack: the project's own and CMocka.
 for program in "$out"/bin/*; do
 	ldd "$program" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | grep -E 'cmocka|tile' || true
