@@ -3,7 +3,8 @@
 #
 # Compiles a .tile file into a module with tilec when TARGET is built, and again when the file, what it imports or tilec
 # changes.  OUTPUT is relative to the current binary folder (default: the file's name with .tmod).  HEADER also writes the C
-# header.  The target's properties TILE_MODULE and TILE_HEADER are the full paths.
+# header.  The target's properties TILE_MODULE and TILE_HEADER are the full paths.  TILE_MODULE_COMPILER: a target or program
+# in place of tilec.
 function(tile_add_module target)
 	cmake_parse_arguments(PARSE_ARGV 1 arg "" "SOURCE;OUTPUT;HEADER" "DEFINES;INCLUDES;OPTIONS")
 	if(NOT arg_SOURCE)

@@ -6,29 +6,12 @@
 
 #include "runtime/src/checksum.h"
 #include "runtime/src/image.h"
-
-static char *read_file(const char *path, size_t *size)
-{
-	FILE *f = fopen(path, "rb");
-	char *bytes = NULL;
-	if (f && !fseek(f, 0, SEEK_END)) {
-		*size = (size_t)ftell(f);
-		bytes = malloc(*size + 1);
-		rewind(f);
-		if (bytes && fread(bytes, 1, *size, f) != *size) {
-			free(bytes);
-			bytes = NULL;
-		}
-	}
-	if (f)
-		fclose(f);
-	return bytes;
-}
+#include "tests/support/tool.h"
 
 static bool print_sum(const char *path)
 {
 	size_t size;
-	char *bytes = read_file(path, &size);
+	char *bytes = file_read(path, &size);
 	Image image;
 	if (!bytes || rt_image_parse(bytes, size, &image)) {
 		free(bytes);

@@ -31,7 +31,7 @@ ROWS = [
      "gdn-engine-flashinfer", "flashinfer_ms", ["engine "]),
     ("GDN backward", "GDN backward, N shapes, forward scanned again; from what it saved", "FlashQLA 0.1.3", "gdn-backward-flashqla", "flash_qla_ms",
      ["gdn backward again ", "gdn backward saved "]),
-    ("KDA forward", "KDA forward, N shapes, strong gates; mild ones", "cuDNN frontend 1.32", "kda-fla", "cudnn_ms",
+    ("KDA forward", "KDA forward, N shapes, strong gates; mild ones", "cuDNN frontend 1.32", "kda-forward", "cudnn_ms",
      ["kda kernel .* K128 strong", "kda kernel .* K128 mild"]),
     ("KDA backward", "KDA backward, N shapes, strong gates, forward scanned again; from what it saved", "cuDNN frontend 1.32", "kda-backward-final", "cudnn_ms",
      ["kda backward kernel .* K128 strong recomputed", "kda backward kernel .* K128 strong saved"]),
