@@ -140,6 +140,7 @@ Args kda_arguments(const tilekern_kda_params *p)
 	states_arguments(&a, &st, 0);
 	args_integer(&a, "options", p->options);
 	args_float(&a, "bound", (double)p->lower_bound);
+	args_float(&a, "log2_bound", (double)p->lower_bound * 1.4426950408889634);
 	args_float(&a, "scale", p->scale != 0 ? (double)p->scale : 1 / sqrt((double)p->key_dim));
 	return a;
 }
