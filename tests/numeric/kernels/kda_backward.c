@@ -406,7 +406,7 @@ size_t kda_backward_cases(NumericCase *out)
 		{ "K8_V8", run_gradients, { .tokens = 70, .key_dim = 8, .value_dim = 8, .states = KDA_BOTH, .seed = 43 } },
 		{ "K64_V128", run_saved, { .lengths = mixed, .spare = 130, .key_dim = 64, .value_dim = 128, .options = NORM | BOUND | SIGMOID, .states = KDA_BOTH, .seed = 44 } },
 		{ "K128_V64", run_saved, { .lengths = mixed, .spare = 130, .key_dim = 128, .value_dim = 64, .options = NORM | RAW, .states = KDA_BOTH, .seed = 45 } },
-		{ "K40_V56_raw", run_saved, { .tokens = 101, .value_heads = 2, .key_dim = 40, .value_dim = 56, .options = NORM | RAW | SIGMOID, .states = KDA_BOTH,
+		{ "K40_V56_raw", run_saved, { .tokens = 101, .value_heads = 3, .key_dim = 40, .value_dim = 56, .options = NORM | RAW | SIGMOID, .states = KDA_BOTH,
 			.sixteen = true, .seed = 46 } },
 		{ "K64_V64_cut", run_saved, { .tokens = 1300, .key_dim = 64, .value_dim = 64, .split = TILEKERN_SPLIT_AUTO, .processors = 3, .states = KDA_BOTH, .seed = 47 } },
 		{ "K64_V40_any_gate", run_small_beta, { .tokens = 140, .value_heads = 2, .key_dim = 64, .value_dim = 40, .gate = KDA_ANY, .states = KDA_BOTH, .seed = 48 } },
