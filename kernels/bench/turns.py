@@ -90,8 +90,8 @@ def serve():
 # ---- both ----
 
 class Library:
-    def __init__(self, folder):
-        self.process = subprocess.Popen([sys.executable, __file__, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    def __init__(self, folder, script=__file__):
+        self.process = subprocess.Popen([sys.executable, script, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env=dict(os.environ, TILEKERN_LIB=folder, LD_LIBRARY_PATH=folder))
 
     def ask(self, **what):
