@@ -499,6 +499,7 @@ size_t kda_backward_cases(NumericCase *out)
 		{ "fp16_causal", run_causal, { .gradients = 1e-6F, .tokens = 130, .value_heads = 2, .fp16 = true, .states = KDA_BOTH, .seed = 111 } },
 		{ "fp16_zeros", run_zeros, { .lengths = mixed, .spare = 9, .value_heads = 2, .fp16 = true, .options = NORM | BOUND, .states = KDA_INITIAL, .seed = 112 } },
 		{ "fp16_not_finite", run_not_finite, { .gradients = 1e-6F, .lengths = few, .qk_heads = 2, .value_heads = 4, .fp16 = true, .states = KDA_BOTH, .seed = 113 } },
+		{ "K64_not_finite", run_not_finite, { .lengths = few, .qk_heads = 2, .value_heads = 4, .key_dim = 64, .value_dim = 64, .options = BOUND | SIGMOID, .gate16 = true, .states = KDA_BOTH, .seed = 114 } },
 		{ "fp16_wild_offsets", run_wild, { .gradients = 1e-6F, .lengths = mixed, .spare = 9, .value_heads = 2, .key_dim = 64, .value_dim = 72, .fp16 = true, .options = NORM | BOUND,
 			.states = KDA_BOTH, .seed = 114 } },
 		{ "sizes_by_turns", run_gradients, { .by_turns = true, .lengths = mixed, .spare = 9, .qk_heads = 2, .options = NORM, .states = KDA_BOTH, .seed = 115, .overall = .006 } },
