@@ -7,7 +7,7 @@
 #include "../launch/gradients.h"
 #include "kda.h"
 
-enum { NARROW = 64, WIDE = 128 /* channels and columns of V of an item of backward_grads */, MOST = 256 /* K and V */ };
+enum { NARROW = 64, WIDE = 128 /* channels and columns of V of a part of a head in backward_grads.tile */, MOST = 256 /* K and V */ };
 
 typedef tilekern_kda_backward_params Params;
 
@@ -24,11 +24,11 @@ static tilert_status take(const char *who, const Params *p, tilekern_kda_params 
 /* Of a call's value heads: with their parts of V; and with those of K.  Whether gradients of q and k, and of the gate and beta, are first those of parts. */
 typedef struct Parts { int64_t values, all; bool keys, gates; } Parts;
 
-static int item_size(const tilekern_kda_params *f) { return kda_keys(f) == NARROW && f->value_dim <= NARROW ? NARROW : WIDE; }
+static int part_size(const tilekern_kda_params *f) { return kda_keys(f) == NARROW && f->value_dim <= NARROW ? NARROW : WIDE; }
 
 static Parts parts_of(const tilekern_kda_params *f)
 {
-	const int size = item_size(f);
+	const int size = part_size(f);
 	const int64_t of_keys = (f->key_dim + size - 1) / size, values = f->value_heads * ((f->value_dim + size - 1) / size);
 	return (Parts){ values, values * of_keys, values > f->qk_heads || (of_keys > 1 && (f->options & TILEKERN_L2NORM) != 0), values > f->value_heads };
 }
@@ -64,7 +64,7 @@ static Plan plan(const Params *p, const tilekern_kda_params *f, int sm_count)
 	l.saved = workspace_place(&l.bytes, f->saved ? 0 : (int64_t)kda_saved(f).bytes);
 	l.gradients = workspace_place(&l.bytes, slots * f->value_heads * kda_columns(f) * kda_keys(f) * 2);
 	l.dv = workspace_place(&l.bytes, p->dv ? 0 : tokens * f->value_heads * f->value_dim * 2);
-	l.sums = workspace_place(&l.bytes, p->da_log || p->ddt_bias ? slots * parts.all * 2 * item_size(f) * 4 : 0);
+	l.sums = workspace_place(&l.bytes, p->da_log || p->ddt_bias ? slots * parts.all * 2 * part_size(f) * 4 : 0);
 	l.dq = workspace_place(&l.bytes, p->dq && parts.keys ? keys * 2 : 0);
 	l.dk = workspace_place(&l.bytes, p->dk && parts.keys ? keys * 2 : 0);
 	l.dg = workspace_place(&l.bytes, p->dg && parts.gates ? keys * (int64_t)tilert_dtype_size(f->gate_dtype) : 0);
@@ -153,7 +153,7 @@ static void add_arguments(Args *a, const Params *p, const tilekern_kda_params *f
 {
 	const int64_t n = sequences_slots(SEQUENCES_OF(f)), hv = f->value_heads;
 	const Parts parts = parts_of(f);
-	const int64_t states[] = { n, hv, kda_columns(f), kda_keys(f) }, sums[] = { n, parts.all, 2, item_size(f) }, heads[] = { hv, f->key_dim };
+	const int64_t states[] = { n, hv, kda_columns(f), kda_keys(f) }, sums[] = { n, parts.all, 2, part_size(f) }, heads[] = { hv, f->key_dim };
 	const States ends = GRADIENTS_STATES_OF(p, f);
 	const tilert_ptr w = p->workspace;
 	Rows r[] = ROWS_OF(p, f);
@@ -252,7 +252,7 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_par
 	if (s == TILERT_OK)
 		s = queue_kernel(q, (int[AXES]){ backward_scan, type, kda_keys(f), bare ? plain + gate : gate }, &each);
 	if (s == TILERT_OK && (keys || gates || p->da_log || p->ddt_bias))
-		s = queue_kernel(q, (int[AXES]){ backward_grads, type, item_size(f), form }, &each);
+		s = queue_kernel(q, (int[AXES]){ backward_grads, type, part_size(f), form }, &each);
 	if (s == TILERT_OK && ((parts.keys && keys) || (parts.gates && gates)))
 		s = queue_heads(q, &whole, p, f, &l);
 	if (s == TILERT_OK && p->dbeta && (f->options & TILEKERN_SIGMOID_BETA) == 0)
