@@ -354,3 +354,19 @@ Forward kda_run_as_forward(KdaRun *r)
 		.destroy = destroy_any, .tensor = FORWARD_TENSORS_OF(r), .pool = &r->pool, .cu = r->cu, .a_log = r->a_log, .dt_bias = r->dt_bias,
 		.i64 = r->row.lengths_i64, .lengths = r->row.lengths, .tokens = r->row.tokens, .sequences = r->sequences, .offsets = r->offsets, .seed = r->row.seed };
 }
+
+void kda_run_checked(const void *row)
+{
+	KdaRun *r = kda_run_make(row);
+	kda_run_forward(r);
+	kda_run_check(r);
+	kda_run_free(r);
+}
+
+void kda_run_with(const void *row, void (*test)(const Forward *))
+{
+	KdaRun *r = kda_run_make(row);
+	const Forward f = kda_run_as_forward(r);
+	test(&f);
+	kda_run_free(r);
+}

@@ -83,6 +83,9 @@ float *kda_run_final(KdaRun *r);
 void kda_run_check(KdaRun *r);
 int64_t kda_run_state(const KdaRun *r);   /* elements of the states of a sequence */
 int64_t kda_run_outputs(const KdaRun *r); /* elements of o */
+/* A row: made, run, checked, freed; and with a test of forward.h instead. */
+void kda_run_checked(const void *row);
+void kda_run_with(const void *row, void (*test)(const Forward *));
 /* Writes value[] to the device anew. */
 void kda_run_upload(KdaRun *r, TokenTensor *t);
 

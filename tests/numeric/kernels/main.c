@@ -189,8 +189,8 @@ int main(int argc, char **argv)
 {
 	static NumericCase cases[MAX_CASES];
 	static struct CMUnitTest tests[MAX_CASES];
-	static size_t (*const families[])(NumericCase *) = { vector_add_cases, calls_cases, fields_cases, gemm_cases, kda_cases,
-		kda_backward_cases, gdn_cases, gdn_bits_cases, gdn_wrong_cases, gdn_random_cases, gdn_states_cases, gdn_backward_cases,
+	static size_t (*const families[])(NumericCase *) = { vector_add_cases, calls_cases, fields_cases, gemm_cases, kda_cases, kda_bits_cases, kda_plans_cases, kda_wrong_cases,
+		kda_random_cases, kda_backward_cases, gdn_cases, gdn_bits_cases, gdn_wrong_cases, gdn_random_cases, gdn_states_cases, gdn_backward_cases,
 		launch_cases, limits_cases, math_cases, dealt_cases };
 	size_t n = 0;
 
