@@ -10,6 +10,7 @@ may be several roles'.  Reasons are those of ncu's samples, in percent of the ro
 """
 import collections
 import csv
+import functools
 import pathlib
 import re
 import sys
@@ -58,24 +59,27 @@ def read(path):
     return lines
 
 
-def role_of(file, line, known={}):
-    """The role that a line of a .tile file stands in, "" before the first one (functions), None in a file without."""
-    if file not in known:
-        source = pathlib.Path(file)
-        known[file] = [(i, m[1]) for i, text in enumerate(source.read_text().split("\n"), 1) if (m := re.match(r"\t(?:if \(.*\) )?role (\w+)", text))] if source.exists() else []
-    return next((name for first, name in reversed(known[file]) if line >= first), "") if known[file] else None
+@functools.cache
+def roles_of(file):
+    """[(first line, name)] of a .tile file."""
+    source = pathlib.Path(file)
+    return [(i, m[1]) for i, text in enumerate(source.read_text().split("\n"), 1) if (m := re.match(r"\t(?:if \(.*\) )?role (\w+)", text))] if source.exists() else []
+
+
+def place_of(file, line):
+    """The role that a line stands in, "functions" before the first one, the name of a file without roles."""
+    return next((name for first, name in reversed(roles_of(file)) if line >= first), "functions") if roles_of(file) else pathlib.Path(file).name
 
 
 def main(path, most=40):
     lines, all, roles = read(path), Place(), {}
     for (file, line), (_, place) in lines.items():
         all.add(place.counts, place.reasons)
-        name = role_of(file, line)
-        roles.setdefault(name if name is not None else pathlib.Path(file).name, Place()).add(place.counts, place.reasons)
+        roles.setdefault(place_of(file, line), Place()).add(place.counts, place.reasons)
     print(f"{all.counts['samples']:.0f} samples, {all.counts['instructions']:.0f} instructions, {all.counts['wavefronts']:.0f} wavefronts\n")
     print("role or file         samples  instr.  wavefr.  reasons")
     for name, place in sorted(roles.items(), key=lambda r: -r[1].counts["samples"]):
-        print((name or "functions").ljust(20), place.text(all))
+        print(name.ljust(20), place.text(all))
     print()
     for (file, line), (source, place) in sorted(lines.items(), key=lambda x: -x[1][1].counts["samples"])[:int(most)]:
         print(f"{pathlib.Path(file).name}:{line}".ljust(24), place.text(all), source[:100])

@@ -298,8 +298,7 @@ typedef struct Table { NumericCase *out; size_t n; } Table;
 static void add(Table *t, void (*run)(const void *), const GdnRow *row, const char *name)
 {
 	NumericCase *c = &t->out[t->n++];
-	*c = (NumericCase){ .run = run, .spec = row };
-	snprintf(c->name, sizeof c->name, "gdn_%s", name);
+	*c = numeric_case(run, row, "gdn_%s", name);
 }
 
 static void add_rows(Table *t, const GdnRow *rows, size_t n)

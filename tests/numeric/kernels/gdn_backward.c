@@ -1,6 +1,5 @@
 /* gdn_backward.c - the gradients of the GDN backward against those of the token recurrence. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/check/random.h"
@@ -393,8 +392,7 @@ size_t gdn_backward_cases(NumericCase *out)
 #undef IN
 	size_t n = sizeof cases / sizeof cases[0];
 	for (size_t i = 0; i < n; i++) {
-		out[i] = (NumericCase){ .run = cases[i].run, .spec = &cases[i].row };
-		snprintf(out[i].name, sizeof out[i].name, "backward_gdn_%s", cases[i].name);
+		out[i] = numeric_case(cases[i].run, &cases[i].row, "backward_gdn_%s", cases[i].name);
 	}
 	return n;
 }

@@ -1,6 +1,5 @@
 /* gdn_bits.c - GDN calls that must give the same bits: again, alone, in two parts, far apart, recorded, from several threads. */
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -207,8 +206,7 @@ size_t gdn_bits_cases(NumericCase *out)
 	};
 	size_t n = sizeof all / sizeof all[0];
 	for (size_t i = 0; i < n; i++) {
-		out[i] = (NumericCase){ .run = all[i].run, .spec = &all[i].row };
-		snprintf(out[i].name, sizeof out[i].name, "gdn_%s", all[i].name);
+		out[i] = numeric_case(all[i].run, &all[i].row, "gdn_%s", all[i].name);
 	}
 	return n;
 }

@@ -1,5 +1,4 @@
 /* gdn_states.c - what GDN calls promise of states, bit for bit: pools, pieces, checkpoints, neighbours; memory far apart; the workspace. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -268,8 +267,7 @@ size_t gdn_states_cases(NumericCase *out)
 	};
 	size_t n = sizeof all / sizeof all[0];
 	for (size_t i = 0; i < n; i++) {
-		out[i] = (NumericCase){ .run = all[i].run, .spec = &all[i].row };
-		snprintf(out[i].name, sizeof out[i].name, "gdn_states_%s", all[i].name);
+		out[i] = numeric_case(all[i].run, &all[i].row, "gdn_states_%s", all[i].name);
 	}
 	return n;
 }

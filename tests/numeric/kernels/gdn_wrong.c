@@ -181,8 +181,7 @@ size_t gdn_wrong_cases(NumericCase *out)
 	};
 	size_t n = sizeof all / sizeof all[0];
 	for (size_t i = 0; i < n; i++) {
-		out[i] = (NumericCase){ .run = all[i].run, .spec = &all[i].row };
-		snprintf(out[i].name, sizeof out[i].name, "gdn_%s", all[i].name);
+		out[i] = numeric_case(all[i].run, &all[i].row, "gdn_%s", all[i].name);
 	}
 	return n;
 }

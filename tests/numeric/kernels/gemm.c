@@ -85,8 +85,7 @@ size_t gemm_cases(NumericCase *out)
 	size_t n = sizeof gemms / sizeof gemms[0];
 	for (size_t i = 0; i < n; i++) {
 		const Gemm *g = &gemms[i];
-		out[i] = (NumericCase){ .run = run, .spec = g };
-		snprintf(out[i].name, sizeof out[i].name, "gemm_%s_m%lld_n%lld_k%lld", g->module, (long long)g->m, (long long)g->n, (long long)g->k);
+		out[i] = numeric_case(run, g, "gemm_%s_m%lld_n%lld_k%lld", g->module, (long long)g->m, (long long)g->n, (long long)g->k);
 	}
 	return n;
 }

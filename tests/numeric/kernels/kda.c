@@ -139,8 +139,7 @@ typedef struct Table { NumericCase *out; size_t n; } Table;
 static void add(Table *t, void (*run)(const void *), const KdaRow *row, const char *name)
 {
 	NumericCase *c = &t->out[t->n++];
-	*c = (NumericCase){ .run = run, .spec = row };
-	snprintf(c->name, sizeof c->name, "kda_%s", name);
+	*c = numeric_case(run, row, "kda_%s", name);
 }
 
 /* Every length round a chunk; dtypes, gates and states take turns. */

@@ -1,6 +1,5 @@
 /* kda_backward.c - the gradients of the KDA backward against those of the token recurrence. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -525,8 +524,7 @@ size_t kda_backward_cases(NumericCase *out)
 	for (size_t i = 0; i < n; i++) {
 		rows[i] = cases[i].row;
 		rows[i].gate16 = strncmp(cases[i].name, "f32", 3) != 0;
-		out[i] = (NumericCase){ .run = cases[i].run, .spec = &rows[i] };
-		snprintf(out[i].name, sizeof out[i].name, "backward_kda_%s", cases[i].name);
+		out[i] = numeric_case(cases[i].run, &rows[i], "backward_kda_%s", cases[i].name);
 	}
 	return n;
 }

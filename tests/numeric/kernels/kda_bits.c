@@ -1,5 +1,4 @@
 /* kda_bits.c - KDA calls that must give the same bits: again, alone, in parts, with other tokens behind them, far apart, recorded. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/numeric/kernels/kda_run.h"
@@ -86,6 +85,24 @@ static void run_causal(const void *row)
 	kda_run_free(r);
 }
 
+/* The tokens from `first` on, from the state `from` to the state `to`. */
+static void run_piece(KdaRun *r, int64_t first, int64_t tokens, tilert_ptr from, tilert_ptr to)
+{
+	const tilekern_kda_params whole = r->p;
+	const int64_t keys = r->row.qk_heads * r->row.key_dim * 2, values = r->row.value_heads * r->row.value_dim * 2;
+	r->p.tokens = tokens;
+	r->p.q += (tilert_ptr)(first * keys);
+	r->p.k += (tilert_ptr)(first * keys);
+	r->p.v += (tilert_ptr)(first * values);
+	r->p.o += (tilert_ptr)(first * values);
+	r->p.g += (tilert_ptr)(first * r->row.value_heads * r->row.key_dim * (r->row.gate16 ? 2 : 4));
+	r->p.beta += (tilert_ptr)(first * r->row.value_heads * 4);
+	r->p.initial_state = from;
+	r->p.final_state = to;
+	kda_run_forward(r);
+	r->p = whole;
+}
+
 /* Each sequence gives the bits alone that it gives packed with others. */
 static void run_alone(const void *row)
 {
@@ -94,20 +111,11 @@ static void run_alone(const void *row)
 	kda_run_forward(r);
 	float *o = kda_run_output(r), *final = kda_run_final(r);
 	const tilekern_kda_params whole = r->p;
+	kda_run_poison(r);
 	for (int64_t n = 0; n < r->sequences; n++) {
 		r->p.batch = 1;
-		int64_t first = r->offsets[n], tokens = r->offsets[n + 1] - first;
 		r->p.cu_seqlens = 0;
-		r->p.tokens = tokens;
-		r->p.q += (tilert_ptr)(first * r->row.qk_heads * r->row.key_dim * 2);
-		r->p.k += (tilert_ptr)(first * r->row.qk_heads * r->row.key_dim * 2);
-		r->p.v += (tilert_ptr)(first * width * 2);
-		r->p.o += (tilert_ptr)(first * width * 2);
-		r->p.g += (tilert_ptr)(first * r->row.value_heads * r->row.key_dim * (int64_t)tilert_dtype_size(r->p.gate_dtype));
-		r->p.beta += (tilert_ptr)(first * r->row.value_heads * 4);
-		r->p.initial_state += (tilert_ptr)(n * state * 4);
-		r->p.final_state += (tilert_ptr)(n * state * 4);
-		kda_run_forward(r);
+		run_piece(r, r->offsets[n], r->offsets[n + 1] - r->offsets[n], r->p.initial_state + (tilert_ptr)(n * state * 4), r->p.final_state + (tilert_ptr)(n * state * 4));
 		r->p = whole;
 	}
 	float *o2 = kda_run_output(r), *final2 = kda_run_final(r);
@@ -135,42 +143,12 @@ static void run_continued(const void *row)
 {
 	enum { FIRST = 70 };
 	KdaRun *r = kda_run_make(row);
-	const tilekern_kda_params whole = r->p;
 	Buffer middle = buffer_poisoned(r->pool.ht.bytes);
-	r->p.tokens = FIRST;
-	r->p.final_state = middle.p;
-	kda_run_forward(r);
-	r->p = whole;
-	r->p.tokens -= FIRST;
-	r->p.q += (tilert_ptr)(FIRST * r->row.qk_heads * r->row.key_dim * 2);
-	r->p.k += (tilert_ptr)(FIRST * r->row.qk_heads * r->row.key_dim * 2);
-	r->p.v += (tilert_ptr)(FIRST * r->row.value_heads * r->row.value_dim * 2);
-	r->p.o += (tilert_ptr)(FIRST * r->row.value_heads * r->row.value_dim * 2);
-	r->p.g += (tilert_ptr)(FIRST * r->row.value_heads * r->row.key_dim * 4);
-	r->p.beta += (tilert_ptr)(FIRST * r->row.value_heads * 4);
-	r->p.initial_state = middle.p;
-	kda_run_forward(r);
+	run_piece(r, 0, FIRST, r->p.initial_state, middle.p);
+	run_piece(r, FIRST, r->row.tokens - FIRST, middle.p, r->p.final_state);
 	kda_run_check(r);
 	buffer_free(middle);
 	kda_run_free(r);
-}
-
-/* The tokens from `first` on, from the state `from` to the state `to`. */
-static void run_piece(KdaRun *r, int64_t first, int64_t tokens, tilert_ptr from, tilert_ptr to)
-{
-	const tilekern_kda_params whole = r->p;
-	const int64_t keys = r->row.qk_heads * r->row.key_dim * 2, values = r->row.value_heads * r->row.value_dim * 2;
-	r->p.tokens = tokens;
-	r->p.q += (tilert_ptr)(first * keys);
-	r->p.k += (tilert_ptr)(first * keys);
-	r->p.v += (tilert_ptr)(first * values);
-	r->p.o += (tilert_ptr)(first * values);
-	r->p.g += (tilert_ptr)(first * r->row.value_heads * r->row.key_dim * (r->row.gate16 ? 2 : 4));
-	r->p.beta += (tilert_ptr)(first * r->row.value_heads * 4);
-	r->p.initial_state = from;
-	r->p.final_state = to;
-	kda_run_forward(r);
-	r->p = whole;
 }
 
 /* Pieces of multiples of 64 tokens give the bits of the whole. */
@@ -281,8 +259,7 @@ size_t kda_bits_cases(NumericCase *out)
 	};
 	size_t n = sizeof all / sizeof all[0];
 	for (size_t i = 0; i < n; i++) {
-		out[i] = (NumericCase){ .run = all[i].run, .spec = &all[i].row };
-		snprintf(out[i].name, sizeof out[i].name, "kda_%s", all[i].name);
+		out[i] = numeric_case(all[i].run, &all[i].row, "kda_%s", all[i].name);
 	}
 	return n;
 }

@@ -1,5 +1,4 @@
 /* kda_plans.c - how KDA calls are made: what the host plans, what the device chooses, the workspace. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "kernels/kda/plan.h"
@@ -170,12 +169,10 @@ size_t kda_plans_cases(NumericCase *out)
 	};
 	size_t n = 0;
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++, n++) {
-		out[n] = (NumericCase){ .run = all[i].run, .spec = &all[i].row };
-		snprintf(out[n].name, sizeof out[n].name, "kda_%s", all[i].name);
+		out[n] = numeric_case(all[i].run, &all[i].row, "kda_%s", all[i].name);
 	}
 	for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++, n++) {
-		out[n] = (NumericCase){ .run = run_choice, .spec = &choices[i] };
-		snprintf(out[n].name, sizeof out[n].name, "kda_choice_%s", choices[i].row.name);
+		out[n] = numeric_case(run_choice, &choices[i], "kda_choice_%s", choices[i].row.name);
 	}
 	return n;
 }

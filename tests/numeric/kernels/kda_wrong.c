@@ -1,6 +1,5 @@
 /* kda_wrong.c - KDA calls with wrong arguments, offsets that are none, nothing to do. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,8 +113,7 @@ size_t kda_wrong_cases(NumericCase *out)
 	};
 	size_t n = sizeof all / sizeof all[0];
 	for (size_t i = 0; i < n; i++) {
-		out[i] = (NumericCase){ .run = all[i].run, .spec = &all[i].row };
-		snprintf(out[i].name, sizeof out[i].name, "kda_%s", all[i].name);
+		out[i] = numeric_case(all[i].run, &all[i].row, "kda_%s", all[i].name);
 	}
 	return n;
 }

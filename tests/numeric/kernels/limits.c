@@ -1,5 +1,4 @@
 /* limits.c - boxes that a limit cuts at every row, bit for bit. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -215,8 +214,7 @@ size_t limits_cases(NumericCase *out)
 	};
 	size_t n = sizeof shapes / sizeof *shapes;
 	for (size_t i = 0; i < n; i++) {
-		out[i] = (NumericCase){ .run = run_limits, .spec = &shapes[i] };
-		snprintf(out[i].name, sizeof out[i].name, "%.*s", (int)strcspn(shapes[i].module, "."), shapes[i].module);
+		out[i] = numeric_case(run_limits, &shapes[i], "%.*s", (int)strcspn(shapes[i].module, "."), shapes[i].module);
 	}
 	return n;
 }

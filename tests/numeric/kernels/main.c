@@ -81,6 +81,16 @@ bool random_runs(int i)
 	return !first || i >= atoi(first);
 }
 
+NumericCase numeric_case(void (*run)(const void *spec), const void *spec, const char *format, ...)
+{
+	NumericCase c = { .run = run, .spec = spec };
+	va_list args;
+	va_start(args, format);
+	vsnprintf(c.name, sizeof c.name, format, args);
+	va_end(args);
+	return c;
+}
+
 void *memory(size_t bytes)
 {
 	void *p = malloc(bytes ? bytes : 1);

@@ -1,7 +1,6 @@
 /* math.c - the errors of the functions of math.tile over the range of f32, as LANGUAGE.md, section 5, states them. */
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/check/random.h"
@@ -140,8 +139,7 @@ static void flushes(const void *spec)
 size_t math_cases(NumericCase *out)
 {
 	for (size_t i = 0; i < FUNCTIONS; i++) {
-		out[i] = (NumericCase){ .run = run, .spec = &functions[i] };
-		snprintf(out[i].name, sizeof out[i].name, "math_%s", functions[i].name);
+		out[i] = numeric_case(run, &functions[i], "math_%s", functions[i].name);
 	}
 	out[FUNCTIONS] = (NumericCase){ .name = "math_flushes", .run = flushes };
 	return FUNCTIONS + 1;

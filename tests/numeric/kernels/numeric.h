@@ -59,6 +59,7 @@ void *memory(size_t bytes);
 
 /* One test of a family: run(case) with this name. */
 typedef struct NumericCase { char name[96]; void (*run)(const void *spec); const void *spec; } NumericCase;
+__attribute__((format(printf, 3, 4))) NumericCase numeric_case(void (*run)(const void *spec), const void *spec, const char *format, ...);
 
 /* The cases of each family; returns how many were added to `out`. */
 size_t vector_add_cases(NumericCase *out);

@@ -1,4 +1,3 @@
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/numeric/kernels/numeric.h"
@@ -37,8 +36,7 @@ size_t vector_add_cases(NumericCase *out)
 	static const int64_t sizes[] = { 1, 3, 255, 1023, 1024, 1025, 5000 };
 	size_t n = sizeof sizes / sizeof sizes[0];
 	for (size_t i = 0; i < n; i++) {
-		out[i] = (NumericCase){ .run = run, .spec = &sizes[i] };
-		snprintf(out[i].name, sizeof out[i].name, "vector_add_of_%lld", (long long)sizes[i]);
+		out[i] = numeric_case(run, &sizes[i], "vector_add_of_%lld", (long long)sizes[i]);
 	}
 	return n;
 }
