@@ -2,10 +2,12 @@
 
     python3 turns.py FOLDER_A FOLDER_B out.csv [REGEX]      FOLDER: libtilekern.so.0, libtilert.so.0, libtilekern_torch.so; REGEX: of the rows' names
 
-Names are "forward|again|training kernel|operator BxT Hn Kn strong|mild"; again: the backward alone, which scans again; training: forward and backward of what the forward saved.
+Names are "forward|again|training kernel|operator BxT Hn Kn[ documents] strong|mild"; again: the backward alone, which scans again; training: forward and backward of what the forward
+saved; documents: BxT tokens are packed sequences, those of peers.py's mix of lognormal lengths.
 A time is the median of $ROUNDS (5) rounds, of each the median of triton's do_bench over replays of a CUDA graph, $REP (8) ms.
 """
 import gc
+import itertools
 import json
 import os
 import re
@@ -15,12 +17,13 @@ import sys
 
 SHAPES = [(1, 2048, 8, 128), (1, 2048, 12, 128), (1, 2048, 32, 128), (1, 8192, 8, 128), (1, 8192, 32, 128), (1, 8192, 96, 128), (8, 1024, 8, 128), (8, 1024, 64, 128),
           (8, 4096, 32, 128), (1, 32768, 8, 128), (16, 4096, 16, 64), (8, 8192, 16, 64)]
+DOCUMENTS = [(1, 65536, 32, 128, "documents"), (1, 65536, 16, 64, "documents")]
 BACKWARD = [(8, 4096, 32, 128), (4, 8192, 32, 128), (1, 8192, 96, 128), (1, 8192, 12, 128), (16, 4096, 16, 64), (8, 8192, 16, 64), (1, 65536, 8, 128)]
 SHIFTS = {"strong": 0.0, "mild": 6.0}
 
 
 def rows():
-    for shapes, kinds, gates in ((SHAPES, ("forward",), SHIFTS), (BACKWARD, ("again", "training"), ("strong",))):
+    for shapes, kinds, gates in ((SHAPES, ("forward",), SHIFTS), (BACKWARD + DOCUMENTS, ("again", "training"), ("strong",))):
         for shape in shapes:
             for what in ("kernel", "operator"):
                 for kind in kinds:
@@ -28,7 +31,8 @@ def rows():
 
 
 def name_of(kind, what, shape, gates):
-    return "{} {} {}x{} H{} K{} {}".format(kind, what, *shape, gates)
+    B, T, H, K, *packed = shape
+    return " ".join([kind, what, f"{B}x{T}", f"H{H}", f"K{K}", *packed, gates])
 
 
 # ---- one library ----
@@ -38,19 +42,21 @@ def call_of(kind, what, shape, gates):
     import peers
     import tilekern
     torch.manual_seed(1)
-    operator = what == "operator"
-    raw, logit, inputs = peers.kda_inputs(*shape, SHIFTS[gates])
+    operator, (_, _, heads, keys, *documents) = what == "operator", shape
+    raw, logit, inputs = peers.kda_inputs(*shape[:4], SHIFTS[gates])
     given = list(inputs)
     if operator:
-        heads = shape[2]
-        given = [*raw, logit, torch.randn(heads, device="cuda") * .3, torch.randn(heads * shape[3], device="cuda") * .3]
+        given = [*raw, logit, torch.randn(heads, device="cuda") * .3, torch.randn(heads * keys, device="cuda") * .3]
+    packed = {}
+    if documents:
+        packed["cu_seqlens"] = torch.tensor([0, *itertools.accumulate(peers.mixes()["lognormal"])], device="cuda", dtype=torch.int32)
     if kind == "forward":
-        forward = peers.kda_of(tilekern, operator, output_final_state=True)
+        forward = peers.kda_of(tilekern, operator, output_final_state=True, **packed)
         return lambda: forward(*given)
     dout = torch.randn_like(raw[2])
     if kind == "again":
-        return peers.autograd_call(peers.kda_of(tilekern, operator), given, dout)
-    forward, leaves = peers.kda_of(tilekern, operator, disable_recompute=True), [x.detach().requires_grad_() for x in given]
+        return peers.autograd_call(peers.kda_of(tilekern, operator, **packed), given, dout)
+    forward, leaves = peers.kda_of(tilekern, operator, disable_recompute=True, **packed), [x.detach().requires_grad_() for x in given]
 
     def training():
         o = forward(*leaves)
