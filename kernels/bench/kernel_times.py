@@ -1,4 +1,4 @@
-"""Times KDA's kernels by themselves (CUPTI, us) in turns.py's rows, with any number of builds of the library by turns, each in a process of its own.
+"""Times KDA's and GDN's kernels by themselves (CUPTI, us) in turns.py's rows, with any number of builds of the library by turns, each in a process of its own.
 
     python3 kernel_times.py out.csv REGEX FOLDER...      as turns.py; a folder twice, by another name, says what two loads of one library differ by
 
@@ -36,7 +36,7 @@ def serve():
                 torch.cuda.synchronize()
             answer = {}
             for e in seen.events():
-                if e.name.startswith("kda_"):
+                if e.name.startswith(("kda_", "gdn_")):
                     answer[e.name] = answer.get(e.name, 0) + e.device_time / asked["calls"]
         print(json.dumps({"answer": answer}), flush=True)
 

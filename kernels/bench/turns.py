@@ -1,11 +1,12 @@
-"""Times KDA's rows with two builds of the library by turns, each in a process of its own, and says whether the bits are the same.
+"""Times rows of KDA, and some of GDN, with two builds of the library by turns, each in a process of its own, and says whether the bits are the same.
 
     python3 turns.py FOLDER_A FOLDER_B out.csv [REGEX]      FOLDER: libtilekern.so.0, libtilert.so.0, libtilekern_torch.so; REGEX: of the rows' names
 
 Names are "forward|again|training kernel|operator BxT Hn Kn[ documents] strong|mild"; again: the backward alone, which scans again; training: forward and backward of what the forward
-saved; documents: BxT tokens are packed sequences, those of peers.py's mix of lognormal lengths.
+saved; documents: BxT tokens are packed sequences, those of peers.py's mix of lognormal lengths.  And "training gdn again|saved H/HV LENGTHS", forward and backward.
 A time is the median of $ROUNDS (5) rounds, of each the median of triton's do_bench over replays of a CUDA graph, $REP (8) ms.
 """
+import functools
 import gc
 import itertools
 import json
@@ -20,6 +21,7 @@ SHAPES = [(1, 2048, 8, 128), (1, 2048, 12, 128), (1, 2048, 32, 128), (1, 8192, 8
 DOCUMENTS = [(1, 65536, 32, 128, "documents"), (1, 65536, 16, 64, "documents")]
 BACKWARD = [(8, 4096, 32, 128), (4, 8192, 32, 128), (1, 8192, 96, 128), (1, 8192, 12, 128), (16, 4096, 16, 64), (8, 8192, 16, 64), (1, 65536, 8, 128)]
 SHIFTS = {"strong": 0.0, "mild": 6.0}
+GDN = [(h, 2 * h, lengths) for h in (4, 8, 16) for lengths in ("16x4096", "67x978", "documents")] # heads of q and k, of v; sequences
 
 
 def rows():
@@ -28,9 +30,12 @@ def rows():
             for what in ("kernel", "operator"):
                 for kind in kinds:
                     yield from ((kind, what, shape, g) for g in gates)
+    yield from (("training", "gdn", shape, part) for shape in GDN for part in ("again", "saved"))
 
 
 def name_of(kind, what, shape, gates):
+    if what == "gdn":
+        return "{} {} {} {}/{} {}".format(kind, what, gates, *shape)
     B, T, H, K, *packed = shape
     return " ".join([kind, what, f"{B}x{T}", f"H{H}", f"K{K}", *packed, gates])
 
@@ -42,6 +47,8 @@ def call_of(kind, what, shape, gates):
     import peers
     import tilekern
     torch.manual_seed(1)
+    if what == "gdn":
+        return gdn_training(*shape, gates == "saved")
     operator, (_, _, heads, keys, *documents) = what == "operator", shape
     raw, logit, inputs = peers.kda_inputs(*shape[:4], SHIFTS[gates])
     given = list(inputs)
@@ -56,12 +63,28 @@ def call_of(kind, what, shape, gates):
     dout = torch.randn_like(raw[2])
     if kind == "again":
         return peers.autograd_call(peers.kda_of(tilekern, operator, **packed), given, dout)
-    forward, leaves = peers.kda_of(tilekern, operator, disable_recompute=True, **packed), [x.detach().requires_grad_() for x in given]
+    return training(peers.kda_of(tilekern, operator, disable_recompute=True, **packed), given, dout)
 
-    def training():
+
+def gdn_training(heads, value_heads, lengths, saved):
+    import torch
+    import peers
+    import tilekern
+    count, _, each = lengths.partition("x")
+    lengths = [int(each)] * int(count) if each else peers.mixes()["lognormal"]
+    given = peers.gdn_inputs(heads, value_heads, sum(lengths), 128, 128)
+    cu = torch.tensor([0, *itertools.accumulate(lengths)], device="cuda", dtype=torch.int32)
+    return training(functools.partial(tilekern.chunk_gated_delta_rule, cu_seqlens=cu, disable_recompute=saved), given.values(), torch.randn_like(given["v"]))
+
+
+def training(forward, given, dout):
+    import torch
+    leaves = [x.detach().requires_grad_() for x in given]
+
+    def call():
         o = forward(*leaves)
         return torch.autograd.grad(o[0] if isinstance(o, tuple) else o, leaves, dout)
-    return training
+    return call
 
 
 def digest(tensors):

@@ -154,6 +154,7 @@ Args gdn_arguments(const tilekern_gdn_params *p, const GdnPlan *l, tilert_ptr ho
 	args_dim(&a, "STARTS", l->starts_count);
 	args_dim(&a, "VP", v);
 	args_integer(&a, "part", l->part);
+	args_integer(&a, "ordered", l->ordered);
 	args_integer(&a, "ctas", l->ctas);
 	args_integer(&a, "warm", l->warm);
 	args_integer(&a, "most", l->most);

@@ -16,6 +16,8 @@ enum {
 	OWN_PART = 24,     /* of a unit of a sequence that is cut as if it were alone, */
 	OWN_LANES = 16,    /* and lanes^2 / 16, as its warming up, about 6 chunks, is work that others wait for where more lanes fill the device */
 	MOST_LANES = 20,   /* lanes / own_part(lanes) is never more than 20 / 24 */
+	ORDERED = 128,     /* units.tile's */
+	TURNS = 20,        /* of CTAs of a multiprocessor, for which order pays: DESIGN.md, Units */
 	PERSISTENT = 32    /* sequences for which scan is persistent: 16 chunks (16/64, 8 x 1024) 158 us against 167; an earlier version was 1% slower with 128 */
 };
 
@@ -148,6 +150,8 @@ GdnPlan gdn_plan(const tilekern_gdn_params *p, int sm_count)
 	l.narrow = ctas <= sm_count || gdn_saves(p) || p->checkpoint_state || p->value_dim <= 64;
 	bool direct = p->key_dim == gdn_key_tile(p) && p->value_dim % (l.narrow ? 64 : 128) == 0 && (!p->final_state || p->state_dtype == TILERT_F32);
 	l.ctas = l.part == 0 && chunks <= PERSISTENT && direct && !gdn_saves(p) ? sm_count : INT32_MAX;
+	/* More than begin at once, but so few that what begins last counts. */
+	l.ordered = l.part == 0 && p->cu_seqlens && p->key_dim <= 128 && n <= ORDERED && lanes > sm_count && lanes <= TURNS * sm_count && l.ctas > sm_count;
 	/* Sequences that all have as many slots. */
 	int64_t at_once = lanes > 0 ? sm_count / (lanes / n) : 0;
 	l.active = n > 0 && slots(p) % n == 0 && at_once > 1 ? (at_once < n ? at_once : n) : 1;

@@ -20,6 +20,7 @@ typedef struct GdnPlan {
 	int64_t part;        /* chunks of a unit (units.tile); 0: a unit is a sequence */
 	int most;            /* units of a sequence that is cut by its own length, which are then of `part` or more chunks; 0: by what all need */
 	int64_t units, starts_count;
+	bool ordered;        /* CTAs take packed sequences by length (units.tile) */
 	bool narrow;         /* one state warpgroup, 64 columns of V, a CTA; else two */
 	int64_t ctas;        /* of scan, at most: persistent for short sequences, long ones are better handed out as CTAs become free */
 	int64_t active;      /* sequences scanned at once (chunk.tile) */

@@ -74,6 +74,7 @@ static const GdnRow packed[] = {
 	{ .name = "packed_one_of_none", .in = { .tokens = 0 }, .lengths = none, .states = GDN_INITIAL },
 	{ .name = "packed_bf16_states_v_first", .in = { .qk_heads = 1, .value_heads = 2 }, .lengths = all_lengths, .states = GDN_BOTH, .state_bf16 = true,
 		.state_v_first = true },
+	{ .name = "packed_by_length", .in = { .key_dim = 72, .value_dim = 40, .value_heads = 3 }, .lengths = around, .spare = 3, .states = GDN_BOTH, .processors = 4 },
 	{ .name = "packed_k72_v40", .in = { .key_dim = 72, .value_dim = 40, .qk_heads = 1, .value_heads = 2 }, .lengths = all_lengths, .spare = 3, .states = GDN_BOTH },
 	{ .name = "packed_k200_v256", .in = { .key_dim = 200, .value_dim = 256, .fp16 = true }, .lengths = pair, .states = GDN_BOTH },
 };
@@ -150,6 +151,7 @@ static const GdnRow saves[] = {
 	{ .name = "saves_packed_v_first_strided", .in = { .value_heads = 3, .gates = GDN_GATES_STRONG }, .lengths = around, .spare = 1, .save = true,
 		.state_v_first = true, .strided = true },
 	{ .name = "saves_k64_v136", .in = { .tokens = 130, .key_dim = 64, .value_dim = 136, .fp16 = true }, .save = true, .states = GDN_INITIAL },
+	{ .name = "saves_by_length", .in = { .qk_heads = 1, .value_heads = 3 }, .lengths = around, .spare = 9, .save = true, .states = GDN_BOTH, .processors = 4 },
 	{ .name = "saves_k72_v40_v_first", .in = { .tokens = 130, .key_dim = 72, .value_dim = 40 }, .lengths = around, .save = true, .state_v_first = true },
 	{ .name = "saves_k256", .in = { .tokens = 130, .value_heads = 2, .key_dim = 256, .value_dim = 64 }, .save = true, .states = GDN_BOTH },
 	{ .name = "saves_k200_v72_v_first_packed", .in = { .key_dim = 200, .value_dim = 72, .fp16 = true }, .lengths = around, .spare = 3, .save = true, .state_v_first = true },
