@@ -22,7 +22,7 @@ static tilert_status take(const char *who, const Params *p, tilekern_gdn_params 
 /* ---- Workspace -------------------------------------------------------------------------------------------------- */
 
 /* Where the parts of a call's workspace are, behind those of the scan, and its size. */
-typedef struct Plan { size_t states, gradients, u, dv, sums, part, powers, bytes; } Plan;
+typedef struct Plan { size_t states, gradients, u, dv, sums, part, small, powers, bytes; } Plan;
 
 static bool wide(const tilekern_gdn_params *f) { return f->key_dim > TILE; }
 
@@ -63,6 +63,7 @@ static Plan plan(const Params *p, const tilekern_gdn_params *f, int sm_count)
 	l.dv = workspace_place(&l.bytes, p->dv ? 0 : values * 2);
 	l.sums = workspace_place(&l.bytes, p->da_log || p->ddt_bias ? chunks * 2 * (int64_t)sizeof(float) : 0);
 	l.part = workspace_place(&l.bytes, wide(f) ? chunks * SLOT_TOKENS * (int64_t)sizeof(float) : 0);
+	l.small = workspace_place(&l.bytes, sizeof(int32_t));
 	l.powers = workspace_place(&l.bytes, gradients_powers_bytes(SEQUENCES_OF(f), f->dtype, f->value_heads));
 	return l;
 }
@@ -178,6 +179,7 @@ static void add_arguments(Args *a, const Params *p, const tilekern_gdn_params *f
 	args_tensor(a, "sums", p->da_log || p->ddt_bias ? p->workspace + l->sums : 0, TILERT_F32, 3, sums, NULL);
 	args_tensor(a, "partial", p->workspace + l->part, TILERT_F32, 3, part, NULL);
 	gradients_powers_arguments(a, SEQUENCES_OF(f), f->value_heads, p->workspace + l->powers);
+	args_tensor(a, "small", p->workspace + l->small, TILERT_I32, 1, (const int64_t[]){ 1 }, NULL);
 	args_tensor(a, "da_log", p->da_log, TILERT_F32, 1, heads, NULL);
 	args_tensor(a, "ddt_bias", p->ddt_bias, TILERT_F32, 1, heads, NULL);
 }

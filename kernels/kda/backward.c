@@ -34,7 +34,7 @@ static Parts parts_of(const tilekern_kda_params *f)
 }
 
 /* Where the parts of a call's workspace are, and its size.  told: what the forward saved says where shares begin, if any may.  crowded: nearly all multiprocessors have two CTAs of a scan. */
-typedef struct Plan { size_t saved, back, gradients, dv, sums, dq, dk, dg, dbeta, powers, bytes; KdaPlan shares; bool told, crowded; } Plan;
+typedef struct Plan { size_t saved, back, gradients, dv, sums, dq, dk, dg, dbeta, small, powers, bytes; KdaPlan shares; bool told, crowded; } Plan;
 
 /* The forward's parameters without what it writes but for `saved` (kda_keys): of the scan that makes it again.  o is there for kernels that do not write it. */
 static tilekern_kda_params again(const Params *p, const tilekern_kda_params *f)
@@ -69,6 +69,7 @@ static Plan plan(const Params *p, const tilekern_kda_params *f, int sm_count)
 	l.dk = workspace_place(&l.bytes, p->dk && parts.keys ? keys * 2 : 0);
 	l.dg = workspace_place(&l.bytes, p->dg && parts.gates ? keys * (int64_t)tilert_dtype_size(f->gate_dtype) : 0);
 	l.dbeta = workspace_place(&l.bytes, p->dbeta && parts.gates ? tokens * parts.values * 4 : 0);
+	l.small = workspace_place(&l.bytes, sizeof(int32_t));
 	l.powers = workspace_place(&l.bytes, gradients_powers_bytes(SEQUENCES_OF(f), f->dtype, f->value_heads));
 	return l;
 }
@@ -177,6 +178,7 @@ static void add_arguments(Args *a, const Params *p, const tilekern_kda_params *f
 	args_integer(a, "parts", (parts.keys ? 1 : 0) | (parts.gates ? 2 : 0)); /* backward_grads.tile */
 	gradients_powers_arguments(a, SEQUENCES_OF(f), f->value_heads, w + l->powers);
 	args_tensor(a, "sums", p->da_log || p->ddt_bias ? w + l->sums : 0, TILERT_F32, 4, sums, NULL);
+	args_tensor(a, "small", w + l->small, TILERT_I32, 1, (const int64_t[]){ 1 }, NULL);
 	args_tensor(a, "da_log", p->da_log, TILERT_F32, 1, heads, NULL);
 	args_tensor(a, "ddt_bias", p->ddt_bias, TILERT_F32, 2, heads, NULL);
 }
