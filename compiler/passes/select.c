@@ -29,10 +29,18 @@ static bool select_mma(Tir *t, Op *op)
 	return true;
 }
 
-static bool starts_at(const TileRef *r, int d, int64_t multiple)
+/* Whether m, a power of two, divides v.  Unlike value_divisor it follows the counters of loops: wider vectors there would take registers that kernels do not have (forward.tile). */
+static bool divides(int64_t m, const Value *v)
 {
-	return !r->start[d] || value_divisor(NULL, r->start[d], -1) % multiple == 0;
+	const Op *d = v->def, *loop = v->region ? v->region->owner : NULL;
+	if (value_divisor(NULL, v, -1) % m == 0)
+		return true;
+	if (loop && loop->code == OP_FOR)
+		return divides(m, operand(loop, ARG_LO)) && divides(m, operand(loop, ARG_STEP));
+	return d && (d->code == OP_ADD || d->code == OP_SUB) && divides(m, operand(d, ARG_A)) && divides(m, operand(d, ARG_B));
 }
+
+static bool starts_at(const TileRef *r, int d, int64_t multiple) { return !r->start[d] || divides(multiple, r->start[d]); }
 
 /* 8 elements of a stored row are 16 contiguous bytes. */
 static bool matrix_rows(const TileRef *s)
