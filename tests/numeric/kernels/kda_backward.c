@@ -410,6 +410,8 @@ size_t kda_backward_cases(NumericCase *out)
 		{ "K64_V64_cut", run_saved, { .tokens = 1300, .key_dim = 64, .value_dim = 64, .split = TILEKERN_SPLIT_AUTO, .processors = 3, .states = KDA_BOTH, .seed = 47 } },
 		{ "K64_V40_any_gate", run_small_beta, { .tokens = 140, .value_heads = 2, .key_dim = 64, .value_dim = 40, .gate = KDA_ANY, .states = KDA_BOTH, .seed = 48 } },
 		{ "K64_V48_resets", run_saved, { .batch = 2, .tokens = 200, .value_heads = 5, .key_dim = 64, .value_dim = 48, .gate = KDA_RESETS, .states = KDA_BOTH, .seed = 49 } },
+		{ "saved_dealt", run_saved, { .lengths = dealt, .spare = 9, .value_heads = 3, .options = NORM | BOUND | SIGMOID, .states = KDA_BOTH, .split = TILEKERN_SPLIT_OFF, .processors = 3, .seed = 57 } },
+		{ "saved_dealt_f16", run_saved, { .lengths = dealt, .fp16 = true, .value_heads = 3, .split = TILEKERN_SPLIT_OFF, .processors = 3, .seed = 58 } },
 		{ "V256", run_saved, { .tokens = 150, .value_heads = 2, .value_dim = 256, .options = NORM, .states = KDA_BOTH, .seed = 56 } },
 		{ "K72_V136_grouped_raw", run_saved, { .lengths = mixed, .spare = 130, .qk_heads = 1, .value_heads = 2, .key_dim = 72, .value_dim = 136,
 			.options = NORM | BOUND | TWICE, .states = KDA_BOTH, .beta16 = true, .strided = true, .seed = 57, .overall = .006 } },
