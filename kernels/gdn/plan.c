@@ -17,7 +17,7 @@ enum {
 	OWN_LANES = 16,    /* and lanes^2 / 16, as its warming up, about 6 chunks, is work that others wait for where more lanes fill the device */
 	MOST_LANES = 20,   /* lanes / own_part(lanes) is never more than 20 / 24 */
 	ORDERED = 128,     /* units.tile's */
-	TURNS = 20,        /* of CTAs of a multiprocessor, for which order pays: DESIGN.md, Units */
+	TURNS = 20,        /* of CTAs of a multiprocessor, for which order pays: DESIGN.md, Order */
 	PERSISTENT = 32    /* sequences for which scan is persistent: 16 chunks (16/64, 8 x 1024) 158 us against 167; an earlier version was 1% slower with 128 */
 };
 
