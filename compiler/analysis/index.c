@@ -172,6 +172,27 @@ int64_t value_divisor(const Region *loop, const Value *v, int zero_arg)
 	}
 }
 
+bool value_residue(const Value *v, int64_t m, int64_t *r)
+{
+	int64_t a, b;
+	*r = 0;
+	if (!v || value_divisor(NULL, v, -1) % m == 0)
+		return true;
+	if (value_const_int(v, &a)) {
+		*r = a & (m - 1);
+		return true;
+	}
+	const Op *d = v->def, *loop = v->region ? v->region->owner : NULL;
+	if (loop && loop->code == OP_FOR) /* start, end, step */
+		return value_divisor(NULL, operand(loop, ARG_STEP), -1) % m == 0 && value_residue(operand(loop, ARG_LO), m, r);
+	if (d && d->code == OP_CAST && converts_integer(d))
+		return value_residue(operand(d, ARG_A), m, r);
+	if (!d || (d->code != OP_ADD && d->code != OP_SUB) || !value_residue(operand(d, ARG_A), m, &a) || !value_residue(operand(d, ARG_B), m, &b))
+		return false;
+	*r = (d->code == OP_ADD ? a + b : a - b) & (m - 1);
+	return true;
+}
+
 int64_t constant_run(const Region *loop, const Value *v, int arg)
 {
 	int64_t c;

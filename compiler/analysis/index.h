@@ -13,6 +13,9 @@ bool depends_on_arg(const Region *loop, const Value *v, int arg);
 bool unit_in_arg(const Region *loop, const Value *v, int arg);
 /* The largest power of two (at most 4096) known to divide v, with loop arguments counted as zero when `zero_arg` is theirs. */
 int64_t value_divisor(const Region *loop, const Value *v, int zero_arg);
+/* v modulo m, a power of two, where that is known.  Unlike value_divisor it follows the counters of loops: vectors as wide as that would allow take registers that kernels
+ * do not have (forward.tile). */
+bool value_residue(const Value *v, int64_t m, int64_t *r);
 
 /* The largest power of two such that v is the same for all values of arg in an aligned run of that length. */
 int64_t constant_run(const Region *loop, const Value *v, int arg);

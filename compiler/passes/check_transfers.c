@@ -56,28 +56,6 @@ static bool dense(const TileRef *r)
 	return !r->trans;
 }
 
-/* v modulo m, a power of two, where that is known. */
-static bool residue_of(const Value *v, int64_t m, int64_t *r)
-{
-	int64_t a, b;
-	*r = 0;
-	if (!v || value_divisor(NULL, v, -1) % m == 0)
-		return true;
-	if (value_const_int(v, &a)) {
-		*r = a & (m - 1);
-		return true;
-	}
-	const Op *d = v->def, *loop = v->region ? v->region->owner : NULL;
-	if (loop && loop->code == OP_FOR) /* start, end, step */
-		return value_divisor(NULL, operand(loop, ARG_STEP), -1) % m == 0 && residue_of(operand(loop, ARG_LO), m, r);
-	if (d && d->code == OP_CAST)
-		return residue_of(operand(d, ARG_A), m, r);
-	if (!d || (d->code != OP_ADD && d->code != OP_SUB) || !residue_of(operand(d, ARG_A), m, &a) || !residue_of(operand(d, ARG_B), m, &b))
-		return false;
-	*r = (d->code == OP_ADD ? a + b : a - b) & (m - 1);
-	return true;
-}
-
 /* (v step) modulo m. */
 static bool product_residue(const Value *v, int64_t step, int64_t m, int64_t *r)
 {
@@ -85,7 +63,7 @@ static bool product_residue(const Value *v, int64_t step, int64_t m, int64_t *r)
 	*r = 0;
 	if (!v || power >= m)
 		return true;
-	if (!residue_of(v, m / power, r))
+	if (!value_residue(v, m / power, r))
 		return false;
 	*r = *r * step & (m - 1);
 	return true;
@@ -218,7 +196,7 @@ static bool whole_panels(Checker *c, const Op *op, const TileRef *s)
 {
 	int last = s->object_rank - 1;
 	int64_t columns = swizzle_bytes(s->object) / (int64_t)dtype_bytes(s->dtype), r = 0;
-	bool known = s->dims[last] == 0 || residue_of(s->start[last], columns, &r);
+	bool known = s->dims[last] == 0 || value_residue(s->start[last], columns, &r);
 	if (known && r == 0 && s->dims[last] >= 0 && s->dims[last] % columns == 0)
 		return true;
 	diag_error(diags(c), op->loc, E_TMA, "the view of '%s' %s a panel of %lld columns, as its layout has them (%s)", object_name(s->object),

@@ -29,18 +29,11 @@ static bool select_mma(Tir *t, Op *op)
 	return true;
 }
 
-/* Whether m, a power of two, divides v.  Unlike value_divisor it follows the counters of loops: wider vectors there would take registers that kernels do not have (forward.tile). */
-static bool divides(int64_t m, const Value *v)
+static bool starts_at(const TileRef *r, int d, int64_t multiple)
 {
-	const Op *d = v->def, *loop = v->region ? v->region->owner : NULL;
-	if (value_divisor(NULL, v, -1) % m == 0)
-		return true;
-	if (loop && loop->code == OP_FOR)
-		return divides(m, operand(loop, ARG_LO)) && divides(m, operand(loop, ARG_STEP));
-	return d && (d->code == OP_ADD || d->code == OP_SUB) && divides(m, operand(d, ARG_A)) && divides(m, operand(d, ARG_B));
+	int64_t past = 0;
+	return value_residue(r->start[d], multiple, &past) && past == 0;
 }
-
-static bool starts_at(const TileRef *r, int d, int64_t multiple) { return !r->start[d] || divides(multiple, r->start[d]); }
 
 /* 8 elements of a stored row are 16 contiguous bytes. */
 static bool matrix_rows(const TileRef *s)
