@@ -21,6 +21,9 @@ static const KdaRow rows[] = {
 	{ .name = "shares_small", .tokens = 600, .gate = KDA_MILD, .key_dim = 40, .value_dim = 40, .states = KDA_FINAL, SHARES }, /* for initcheck, too */
 	{ .name = "shares_mild", .tokens = 1100, .gate = KDA_MILD, .states = KDA_BOTH, SHARES },
 	{ .name = "shares_strong", .tokens = 1100, .gate = KDA_FIVE, .states = KDA_BOTH, SHARES }, /* the slowest channels tell */
+	{ .name = "shares_32", .tokens = 1100, .gate = KDA_FOUR, .states = KDA_BOTH, SHARES }, /* windows of one chunk, of two */
+	{ .name = "shares_64", .tokens = 1100, .gate = KDA_64, .states = KDA_BOTH, SHARES },
+	{ .name = "shares_32_in_vain", .tokens = 1100, .gate = KDA_HANDED, .keys = KDA_PAIR, .states = KDA_BOTH, SHARES },
 	{ .name = "shares_strong_raw", .tokens = 1100, .gate = KDA_FIVE, .options = BOUND, .key_dim = 40, .value_dim = 56, .states = KDA_BOTH, SHARES },
 	{ .name = "shares_zero", .tokens = 1100, .gate = KDA_ZERO, .states = KDA_BOTH, SHARES },
 	{ .name = "shares_resets", .tokens = 900, .gate = KDA_RESETS, .states = KDA_BOTH, .gate16 = true, SHARES },
@@ -43,6 +46,10 @@ static const KdaRow rows[] = {
 	{ .name = "joined_between", .tokens = 2300, .gate = KDA_RARE, .states = KDA_BOTH, .gate16 = true, .processors = 20 },
 	{ .name = "joined_tried_pool", .lengths = joined_lengths, .states = KDA_BOTH, POOL, .processors = 24 }, /* a window of 4 chunks, tried, is enough */
 	{ .name = "joined_tried_in_vain", .tokens = 1500, .gate = KDA_TENTH, .states = KDA_BOTH, .processors = 14 },
+	{ .name = "joined_tried_32_pool", .lengths = joined_lengths, .gate = KDA_FOUR, .states = KDA_BOTH, POOL, .processors = 24 }, /* one chunk, two, three are enough */
+	{ .name = "joined_tried_64", .tokens = 1500, .gate = KDA_64, .states = KDA_BOTH, .gate16 = true, .processors = 14 },
+	{ .name = "joined_tried_96_k64", .tokens = 2900, .gate = KDA_96, .key_dim = 64, .value_dim = 64, .states = KDA_BOTH, .processors = 14 },
+	{ .name = "joined_tried_32_in_vain", .tokens = 1500, .gate = KDA_HANDED, .keys = KDA_PAIR, .states = KDA_BOTH, .processors = 14 },
 	{ .name = "joined_run", .tokens = 5200, .gate = KDA_ZERO, .key_dim = 64, .value_dim = 64, .gate16 = true, .states = KDA_FINAL, .processors = 20 }, /* more than 32 shares, one of the other */
 	{ .name = "exact", .tokens = 3000, .gate = KDA_ZERO, .states = KDA_BOTH, .split = TILEKERN_SPLIT_EXACT, .processors = 20 },
 	{ .name = "exact_mild_k40_v56", .tokens = 2300, .gate = KDA_MILD, .key_dim = 40, .value_dim = 56, .states = KDA_FINAL, .split = TILEKERN_SPLIT_EXACT, .processors = 10 },
@@ -56,6 +63,9 @@ static const KdaRow rows[] = {
 	{ .name = "invariant_pool_strong_wide", .lengths = own_strong, .spare = 50, .gate = KDA_FIVE, .value_dim = 136, .states = KDA_BOTH, POOL, INVARIANT, .processors = 7 },
 	{ .name = "invariant_rows_pool", .tokens = 1700, .gate = KDA_RARE, .gate16 = true, .states = KDA_BOTH, POOL, INVARIANT, .processors = 12 }, /* each CTA finds out about its unit */
 	{ .name = "invariant_rows_tried_pool", .tokens = 1700, .states = KDA_BOTH, POOL, INVARIANT, .processors = 12 },
+	{ .name = "invariant_32", .tokens = 1700, .gate = KDA_FOUR, .states = KDA_BOTH, INVARIANT, SHARES },
+	{ .name = "invariant_32_in_vain", .tokens = 1700, .gate = KDA_HANDED, .keys = KDA_PAIR, .states = KDA_BOTH, .overall = 0.006, INVARIANT, SHARES },
+	{ .name = "invariant_rows_64_pool", .tokens = 1700, .gate = KDA_64, .states = KDA_BOTH, POOL, INVARIANT, .processors = 12 },
 	{ .name = "gates_bounded", .tokens = 150, .qk_heads = 2, .states = KDA_BOTH },
 	{ .name = "gates_mild", .tokens = 150, .gate = KDA_MILD, .states = KDA_BOTH, .gate16 = true },
 	{ .name = "gates_zero", .tokens = 150, .gate = KDA_ZERO, .states = KDA_BOTH },

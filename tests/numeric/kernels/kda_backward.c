@@ -459,6 +459,8 @@ size_t kda_backward_cases(NumericCase *out)
 		{ "cut", run_saved, { .tokens = 1300, .split = TILEKERN_SPLIT_AUTO, .processors = 6, .states = KDA_BOTH, .seed = 40 } },
 		{ "cut_as_the_forward", run_outcome, { .tokens = 1100, .split = TILEKERN_SPLIT_AUTO, .processors = 6, .states = KDA_BOTH, .seed = 56 } },
 		{ "cut_as_the_forward_K64", run_outcome, { .lengths = two, .key_dim = 64, .value_dim = 64, .gate = KDA_RESETS, .split = TILEKERN_SPLIT_AUTO, .processors = 6, .states = KDA_BOTH, .seed = 57 } },
+		{ "cut_32", run_saved, { .tokens = 1300, .gate = KDA_FOUR, .split = TILEKERN_SPLIT_AUTO, .processors = 6, .states = KDA_BOTH, .seed = 117 } },
+		{ "cut_64", run_saved, { .tokens = 1300, .gate = KDA_64, .split = TILEKERN_SPLIT_AUTO, .processors = 6, .states = KDA_BOTH, .seed = 118 } },
 		{ "cut_mild", run_saved, { .tokens = 900, .gate = KDA_MILD, .split = TILEKERN_SPLIT_AUTO, .processors = 5, .states = KDA_BOTH, .seed = 41 } },
 		{ "long_positive", run_gradients, { .tokens = 4096, .key_dim = 64, .value_dim = 64, .gate = KDA_MILD, .keys = KDA_POSITIVE, .split = TILEKERN_SPLIT_OFF,
 			.states = KDA_BOTH, .seed = 66, .overall = .008 } },

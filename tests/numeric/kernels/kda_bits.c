@@ -243,6 +243,9 @@ size_t kda_bits_cases(NumericCase *out)
 		/* Alone each CTA finds out about its unit, in the batch a launch before. */
 		{ "invariant_alone_tried", run_alone, { INVARIANT, .batch = 2, .tokens = 1700, .states = KDA_BOTH, .processors = 12, .seed = 16 } },
 		{ "invariant_alone_tried_in_vain", run_alone, { INVARIANT, .batch = 2, .tokens = 1700, .gate = KDA_TENTH, .states = KDA_BOTH, .processors = 12, .seed = 17 } },
+		{ "invariant_alone_32", run_alone, { INVARIANT, .batch = 2, .tokens = 1700, .gate = KDA_FOUR, .keys = KDA_COLLINEAR, .to_two = true, .states = KDA_BOTH, .processors = 12, .seed = 37 } },
+		{ "invariant_alone_96", run_alone, { INVARIANT, .batch = 2, .tokens = 1700, .gate = KDA_96, .states = KDA_BOTH, .processors = 12, .seed = 38 } },
+		{ "invariant_alone_32_in_vain", run_alone, { INVARIANT, .batch = 2, .tokens = 1700, .gate = KDA_HANDED, .keys = KDA_PAIR, .states = KDA_BOTH, .processors = 12, .seed = 39 } },
 		{ "invariant_alone_in_part", run_alone, { INVARIANT, .batch = 2, .tokens = 1700, .gate = KDA_RARE, .states = KDA_BOTH, .processors = 12, .seed = 18 } },
 		{ "invariant_alone_long", run_alone, { INVARIANT, .batch = 2, .tokens = 6200, .key_dim = 40, .value_dim = 40, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 5, .seed = 14 } },
 		{ "invariant_pieces", run_pieces, { INVARIANT, .tokens = 1000, .value_heads = 2, .states = KDA_BOTH, .processors = 6, .seed = 15 } },

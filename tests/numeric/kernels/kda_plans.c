@@ -120,7 +120,7 @@ static void run_parts(const void *unused)
 /* What the device chooses for packed sequences, as the workspace says (kernels/kda/walk.tile): whole items, by their lengths or because of so many shares that cannot begin, or shares. */
 typedef enum Choice { WHOLE_BY_LENGTH, WHOLE_BY_WINDOWS, CUT } Choice;
 
-typedef struct ChoiceRow { KdaRow row; Choice choice; } ChoiceRow;
+typedef struct ChoiceRow { KdaRow row; Choice choice; int window; /* chunks of that of most shares; 0: not looked at */ } ChoiceRow;
 
 static void run_choice(const void *spec)
 {
@@ -134,14 +134,17 @@ static void run_choice(const void *spec)
 		assert_true(l.by_length);
 		int32_t *back = (int32_t *)buffer_take(r->workspace);
 		const int32_t least = back[l.begun / sizeof *back];
-		int run = 1, longest = 1;
+		int run = 1, longest = 1, like_that = 0;
 		for (int i = 1; i < l.ctas && least > 1; i++) {
+			like_that += back[i] == c->window;
 			run = back[i] == -1 ? run + 1 : 1;
 			longest = run > longest ? run : longest;
 		}
 		const Choice got = least == 1 ? WHOLE_BY_LENGTH : longest >= least ? WHOLE_BY_WINDOWS : CUT;
 		if (got != c->choice)
 			fail_msg("choice %d: a run of %d, %d make items whole", (int)got, longest, (int)least);
+		if (c->window && like_that <= l.ctas / 2)
+			fail_msg("%d of %d CTAs have a window of %d chunks", like_that, l.ctas, c->window);
 		free(back);
 	}
 	kda_run_free(r);
@@ -152,12 +155,16 @@ static const int one_long_lengths[] = { 40, 0, 1500, 33, 1, 70, -1 }, even_lengt
 
 #define INVARIANT .split = TILEKERN_SPLIT_INVARIANT
 static const ChoiceRow choices[] = {
-	{ { .name = "even", .lengths = even_lengths, .spare = 20, .gate = KDA_FIVE, .states = KDA_BOTH, .processors = 4 }, WHOLE_BY_LENGTH },
-	{ { .name = "strong", .lengths = one_long_lengths, .spare = 50, .gate = KDA_FIVE, .states = KDA_BOTH, .processors = 9 }, CUT },
-	{ { .name = "tried", .lengths = one_long_lengths, .states = KDA_BOTH, .gate16 = true, .processors = 9 }, CUT },
-	{ { .name = "zero", .lengths = one_long_lengths, .gate = KDA_ZERO, .states = KDA_BOTH, .processors = 9 }, WHOLE_BY_WINDOWS },
-	{ { .name = "in_part", .lengths = one_long_lengths, .gate = KDA_RARE, .states = KDA_BOTH, .value_heads = 2, .processors = 12, .seed = 2 }, WHOLE_BY_WINDOWS },
-	{ { .name = "long_windows", .lengths = far_longer_lengths, .gate = KDA_MILD, .key_dim = 40, .value_dim = 40, .states = KDA_BOTH, .processors = 5 }, CUT },
+	{ { .name = "even", .lengths = even_lengths, .spare = 20, .gate = KDA_FIVE, .states = KDA_BOTH, .processors = 4 }, WHOLE_BY_LENGTH, 0 },
+	{ { .name = "strong", .lengths = one_long_lengths, .spare = 50, .gate = KDA_FIVE, .states = KDA_BOTH, .processors = 9 }, CUT, 0 },
+	{ { .name = "tried", .lengths = one_long_lengths, .states = KDA_BOTH, .gate16 = true, .processors = 9 }, CUT, 4 },
+	{ { .name = "tried_32", .lengths = one_long_lengths, .gate = KDA_FOUR, .states = KDA_BOTH, .gate16 = true, .processors = 9 }, CUT, 1 },
+	{ { .name = "tried_64", .lengths = one_long_lengths, .gate = KDA_64, .states = KDA_BOTH, .processors = 9 }, CUT, 2 },
+	{ { .name = "tried_96", .lengths = one_long_lengths, .gate = KDA_96, .states = KDA_BOTH, .processors = 9 }, CUT, 3 },
+	{ { .name = "tried_32_in_vain", .lengths = one_long_lengths, .gate = KDA_HANDED, .keys = KDA_PAIR, .states = KDA_BOTH, .processors = 9 }, WHOLE_BY_WINDOWS, 0 },
+	{ { .name = "zero", .lengths = one_long_lengths, .gate = KDA_ZERO, .states = KDA_BOTH, .processors = 9 }, WHOLE_BY_WINDOWS, 0 },
+	{ { .name = "in_part", .lengths = one_long_lengths, .gate = KDA_RARE, .states = KDA_BOTH, .value_heads = 2, .processors = 12, .seed = 2 }, WHOLE_BY_WINDOWS, 0 },
+	{ { .name = "long_windows", .lengths = far_longer_lengths, .gate = KDA_MILD, .key_dim = 40, .value_dim = 40, .states = KDA_BOTH, .processors = 5 }, CUT, 0 },
 };
 
 size_t kda_plans_cases(NumericCase *out)

@@ -12,7 +12,7 @@ static KdaRow random_row(Random *r, int *lengths)
 	static const int64_t dims[] = { 64, 128, 128, 8, 16, 24, 40, 96, 104, 120, 136, 160, 192, 248, 256 }, likely[] = { 0, 1, 17, 31, 32, 33, 64, 65, 100, 150 };
 	const unsigned gates[] = { 0, 0, RAW, BOUND }, betas[] = { 0, 0, SIGMOID, TWICE };
 	KdaRow row = { .batch = 1 + pick(r, 3), .tokens = likely[pick(r, 10)], .qk_heads = 1 + pick(r, 2), .key_dim = dims[pick(r, 15)],
-		.value_dim = dims[pick(r, 15)], .gate = (KdaGate)pick(r, KDA_TENTH + 1), .keys = (KdaKey)pick(r, KDA_RAW_KEYS), .states = (KdaStates)pick(r, 4), .fp16 = toss(r),
+		.value_dim = dims[pick(r, 15)], .gate = (KdaGate)pick(r, KDA_HANDED + 1), .keys = (KdaKey)pick(r, KDA_RAW_KEYS), .states = (KdaStates)pick(r, 4), .fp16 = toss(r),
 		.gate16 = toss(r), .beta16 = toss(r), .crossed = toss(r), .sixteen = toss(r), .state_bf16 = toss(r), .state_fp16 = toss(r), .state_v_first = toss(r), .strided = toss(r), .to_two = toss(r),
 		.without_a_log = toss(r), .without_dt_bias = toss(r), .options = gates[pick(r, 4)] | betas[pick(r, 4)] | (toss(r) ? NORM : 0),
 		.scale = pick(r, 3) ? 0 : 0.2f, .lower_bound = pick(r, 3) ? 0 : -1.5f, .pool = pool_random(r), .seed = random_bits(r) };

@@ -74,6 +74,8 @@ static void fill_vectors(TokenTensor *t, KdaKey kind, bool keys, int unlike, Ran
 			double normal = (double)random_normal(random);
 			x[j] = kind == KDA_POSITIVE ? random_unit(random) : collinear ? base[i % t->heads * t->width + j] + 0.05 * normal : normal;
 		}
+		for (int64_t j = 0; j < t->width && kind == KDA_PAIR && keys; j++)
+			x[j] = j == 0 ? 1 : j == 1 ? -1 : 0;
 		if (kind != KDA_RAW_KEYS)
 			normalise(x, t->width);
 		for (int64_t j = 0; j < t->width && kind == KDA_RAW_KEYS; j++)
@@ -82,7 +84,7 @@ static void fill_vectors(TokenTensor *t, KdaKey kind, bool keys, int unlike, Ran
 	free(base);
 }
 
-static double log_decay(KdaGate kind, double reset, Random *random)
+static double log_decay(KdaGate kind, int64_t token, int64_t channel, double reset, Random *random)
 {
 	double normal = (double)random_normal(random), unit = random_unit(random);
 	switch (kind) {
@@ -91,6 +93,9 @@ static double log_decay(KdaGate kind, double reset, Random *random)
 	case KDA_TENTH: return -.1;
 	case KDA_FOUR: return -4 * unit;
 	case KDA_TWENTY: return -20 * unit;
+	case KDA_64: return -1.5 * unit;
+	case KDA_96: return -.9 * unit;
+	case KDA_HANDED: return channel == token % 2 ? -.1 : -3;
 	case KDA_ANY: return -exp(3 * normal);
 	case KDA_THOUSAND: return -1000;
 	case KDA_RESETS: return reset < 1.0 / 16 ? -1000 : -log1p(exp(-4 - normal));
@@ -108,7 +113,7 @@ static void fill_gates(const KdaRow *row, TokenTensor *g, Random *random)
 	for (int64_t i = 0; i < g->batch * g->tokens * g->heads; i++) {
 		double reset = random_unit(random);
 		for (int64_t j = 0; j < g->width; j++)
-			g->value[i * g->width + j] = row->options & TILEKERN_RAW_GATE ? raw_gate(row->gate, random) : log_decay(row->gate, reset, random);
+			g->value[i * g->width + j] = row->options & TILEKERN_RAW_GATE ? raw_gate(row->gate, random) : log_decay(row->gate, i / g->heads, j, reset, random);
 	}
 }
 
@@ -118,7 +123,7 @@ static void fill_values(const KdaRow *row, KdaRun *r, Random *random)
 		r->v.value[i] = row->values * (row->keys == KDA_POSITIVE ? random_unit(random) : (double)random_normal(random));
 	for (int64_t i = 0; i < row->batch * row->tokens * row->value_heads; i++) {
 		double normal = (double)random_normal(random);
-		r->beta.value[i] = row->options & TILEKERN_SIGMOID_BETA ? normal : (row->to_two ? 2 : 1) / (1 + exp(-normal));
+		r->beta.value[i] = row->options & TILEKERN_SIGMOID_BETA ? normal : row->keys == KDA_PAIR ? 2 : (row->to_two ? 2 : 1) / (1 + exp(-normal));
 	}
 }
 

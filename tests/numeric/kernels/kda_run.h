@@ -23,14 +23,18 @@ typedef enum KdaGate { /* log gates; raw ones are normal, but for KDA_TWENTY uni
 	KDA_THOUSAND,  /* -1000 everywhere */
 	KDA_GATES,     /* of random calls */
 	KDA_RARE = KDA_GATES, /* mild, one token in 300 -1000 */
-	KDA_TENTH /* -.1 everywhere: 128 tokens do not quite fade */
+	KDA_TENTH,     /* -.1 everywhere: 128 tokens do not quite fade */
+	KDA_64,        /* uniform in (-1.5, 0): no channel keeps anything of 64 tokens, but of each token one does */
+	KDA_96,        /* uniform in (-.9, 0): of 96 */
+	KDA_HANDED     /* -3, but -.1 for channel 0 in even tokens and 1 in odd ones, of which KDA_PAIR and a beta of 2 hand all to the other */
 } KdaGate;
 
 typedef enum KdaKey {
 	KDA_RANDOM,    /* normal, normalised */
 	KDA_POSITIVE,  /* uniform in (0, 1), normalised; q and v, too: FLA's tests */
 	KDA_COLLINEAR, /* 5% apart */
-	KDA_RAW_KEYS   /* normal times e^normal */
+	KDA_RAW_KEYS,  /* normal times e^normal */
+	KDA_PAIR       /* channel 0 less channel 1, normalised; beta is 2 */
 } KdaKey;
 
 typedef struct KdaRow {
