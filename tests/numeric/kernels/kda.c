@@ -50,6 +50,7 @@ static const KdaRow rows[] = {
 	{ .name = "joined_tried_64", .tokens = 1500, .gate = KDA_64, .states = KDA_BOTH, .gate16 = true, .processors = 14 },
 	{ .name = "joined_tried_96_k64", .tokens = 2900, .gate = KDA_96, .key_dim = 64, .value_dim = 64, .states = KDA_BOTH, .processors = 14 },
 	{ .name = "joined_tried_32_in_vain", .tokens = 1500, .gate = KDA_HANDED, .keys = KDA_PAIR, .states = KDA_BOTH, .processors = 14 },
+	{ .name = "joined_tried_32_in_vain_pool", .lengths = joined_lengths, .gate = KDA_HANDED, .keys = KDA_PAIR, .states = KDA_BOTH, POOL, .processors = 24 },
 	{ .name = "joined_run", .tokens = 5200, .gate = KDA_ZERO, .key_dim = 64, .value_dim = 64, .gate16 = true, .states = KDA_FINAL, .processors = 20 }, /* more than 32 shares, one of the other */
 	{ .name = "exact", .tokens = 3000, .gate = KDA_ZERO, .states = KDA_BOTH, .split = TILEKERN_SPLIT_EXACT, .processors = 20 },
 	{ .name = "exact_mild_k40_v56", .tokens = 2300, .gate = KDA_MILD, .key_dim = 40, .value_dim = 56, .states = KDA_FINAL, .split = TILEKERN_SPLIT_EXACT, .processors = 10 },

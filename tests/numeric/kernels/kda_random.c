@@ -17,6 +17,8 @@ static KdaRow random_row(Random *r, int *lengths)
 		.without_a_log = toss(r), .without_dt_bias = toss(r), .options = gates[pick(r, 4)] | betas[pick(r, 4)] | (toss(r) ? NORM : 0),
 		.scale = pick(r, 3) ? 0 : 0.2f, .lower_bound = pick(r, 3) ? 0 : -1.5f, .pool = pool_random(r), .seed = random_bits(r) };
 	row.value_heads = row.qk_heads * (1 + pick(r, pick(r, 4) ? 3 : 8));
+	if (row.gate == KDA_HANDED && toss(r))
+		row.keys = KDA_PAIR;
 	if (row.strided && pick(r, 3) == 0) {
 		row.key_dim = 1 + pick(r, 256);
 		row.value_dim = 1 + pick(r, 256);
