@@ -47,16 +47,24 @@ static void share_rows(Load *c, int64_t chunks, int shortest)
 	c->each = (c->part * own < chunks ? own : ceil_div(chunks, c->part)) * c->part;
 }
 
+/* What each of several packed sequences counts as, beside its chunks: one as slots of 64 tokens, and what the end of an item and the beginning of the next take.  With states in place, which each item
+ * loads and stores, that is some 8 us; the backward knows of none. */
+static int beside(const tilekern_kda_params *p, bool alone)
+{
+	const States st = STATES_OF(p);
+	return alone && states_in_place(&st) ? 5 : 2;
+}
+
 /* Of packed sequences only the mean length is known here: one of them may be four times as long, but what is only worth while then is not (`sure`). */
 static Load load(const tilekern_kda_params *p, int sm_count, bool alone /* without the backward */)
 {
 	const int size = kda_keys(p) == FULL ? FULL : NARROW, most = kda_keys(p) == NARROW ? 2 * sm_count : sm_count;
 	const int64_t n = sequences_count(SEQUENCES_OF(p)), items = n * p->value_heads * ceil_div(p->value_dim, size), halves = n * p->value_heads * ceil_div(p->value_dim, NARROW);
 	const bool several = p->cu_seqlens && n > 1;
-	const int64_t all = several ? p->tokens / CHUNK + 2 * n : n * ceil_div(p->tokens, CHUNK), each = n > 0 ? ceil_div(all, n) : 0;
+	const int64_t all = several ? p->tokens / CHUNK + beside(p, alone) * n : n * ceil_div(p->tokens, CHUNK), each = n > 0 ? ceil_div(all, n) : 0;
 	const int64_t longest = several && 4 * each < all ? 4 * each : each, turns = ceil_div(items, most) * each, small = ceil_div(halves, most) * each;
 	const int shortest = alone && !several && each <= SHORTER * FEW ? SHORTER : SHORTEST;
-	Load c = { items, turns > longest ? turns : longest, turns, several ? ceil_div(all * (items / n), most) : 0, .most = most };
+	Load c = { items, turns > longest ? turns : longest, turns, several ? ceil_div(all * (items / n), most) : 0, several ? -beside(p, alone) : 0, .most = most };
 	if (!several)
 		share_rows(&c, each, shortest);
 	if (c.part > 0 && c.part < shortest)

@@ -21,7 +21,7 @@ typedef struct KdaPlan {
 	KdaWay way;
 	bool by_length;        /* KDA_WINDOWS or whole items, by the lengths of packed sequences and by what windows say */
 	bool halves;           /* of WHOLE: items have 64 columns of V, by a form of its own (K of 128) */
-	int part, each;        /* chunks of a share; that an item counts as, 0 of several packed sequences, whose shares the device knows (walk.tile) */
+	int part, each;        /* chunks of a share; that an item counts as; of several packed sequences, whose shares the device knows, below 0 what each counts as beside its chunks (walk.tile) */
 	int warm;              /* the most chunks of 32 tokens of a window */
 	int64_t keys;          /* K and columns of V of a state that is made */
 	size_t begun, enter, across;  /* where they are in the workspace, behind `back` (join.tile) */

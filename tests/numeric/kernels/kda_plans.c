@@ -91,19 +91,21 @@ static void run_plans(const void *unused)
 /* Shares of rows on 132 multiprocessors: items have a whole number of them where there are CTAs for it, of which the first has what is left over. */
 static void run_parts(const void *unused)
 {
-	static const struct { int64_t batch, tokens, sequences, heads, keys; bool saved; int part, each; } rows[] = {
-		{ 1, 2048, 0, 8, 128, false, 4, 64 },
-		{ 1, 2048, 0, 12, 128, false, 6, 66 },
-		{ 1, 2048, 1, 12, 128, false, 6, 66 },
-		{ 1, 2048, 0, 12, 128, true, 6, 66 },
-		{ 1, 2048, 0, 32, 128, false, 15, 60 },
-		{ 1, 2048, 0, 8, 64, false, 4, 64 },
-		{ 1, 1024, 0, 8, 128, false, 3, 33 },
-		{ 1, 1024, 0, 8, 128, true, 4, 32 },
-		{ 1, 1057, 0, 8, 128, false, 4, 36 },
-		{ 2, 2048, 0, 12, 128, false, 12, 60 },
-		{ 1, 8192, 0, 96, 128, false, 187, 256 }, /* crossed */
-		{ 1, 7168, 32, 12, 128, false, 27, 0 }, /* the device knows */
+	static const struct { int64_t batch, tokens, sequences, heads, keys; bool saved; int part, each; bool in_place; } rows[] = {
+		{ 1, 2048, 0, 8, 128, false, 4, 64, false },
+		{ 1, 2048, 0, 12, 128, false, 6, 66, false },
+		{ 1, 2048, 1, 12, 128, false, 6, 66, false },
+		{ 1, 2048, 0, 12, 128, true, 6, 66, false },
+		{ 1, 2048, 0, 32, 128, false, 15, 60, false },
+		{ 1, 2048, 0, 8, 64, false, 4, 64, false },
+		{ 1, 1024, 0, 8, 128, false, 3, 33, false },
+		{ 1, 1024, 0, 8, 128, true, 4, 32, false },
+		{ 1, 1057, 0, 8, 128, false, 4, 36, false },
+		{ 2, 2048, 0, 12, 128, false, 12, 60, false },
+		{ 1, 8192, 0, 96, 128, false, 187, 256, false }, /* crossed */
+		{ 1, 7168, 32, 12, 128, false, 27, -2, false }, /* the device knows */
+		{ 1, 7168, 32, 12, 128, false, 35, -5, true },
+		{ 1, 7168, 32, 12, 128, true, 27, -2, true }, /* as the backward's */
 	};
 	(void)unused;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -111,6 +113,7 @@ static void run_parts(const void *unused)
 		tilekern_kda_params_init(&p);
 		p.batch = rows[i].batch, p.tokens = rows[i].tokens, p.sequences = rows[i].sequences, p.key_dim = p.value_dim = rows[i].keys;
 		p.qk_heads = p.value_heads = rows[i].heads, p.cu_seqlens = p.sequences > 0 ? 256 : 0, p.saved = rows[i].saved ? 256 : 0;
+		p.initial_state = p.final_state = rows[i].in_place ? 256 : 0;
 		const KdaPlan l = kda_plan_joined(&p, 132);
 		if (l.part != rows[i].part || l.each != rows[i].each)
 			fail_msg("row %zu: shares of %d, items count as %d, not %d, %d", i, l.part, l.each, rows[i].part, rows[i].each);
