@@ -48,11 +48,11 @@ static void share_rows(Load *c, int64_t chunks, int shortest)
 }
 
 /* What each of several packed sequences counts as, beside its chunks: one as slots of 64 tokens, and what the end of an item and the beginning of the next take.  With states in place, which each item
- * loads and stores, that is some 8 us; the backward knows of none. */
+ * loads and stores, that is some 8 us, or 4 chunks; with mild gates, of which chunks of long sequences are scanned three times, the CTAs of those would rather have fewer.  The backward knows of none. */
 static int beside(const tilekern_kda_params *p, bool alone)
 {
 	const States st = STATES_OF(p);
-	return alone && states_in_place(&st) ? 5 : 2;
+	return alone && states_in_place(&st) ? 4 : 2;
 }
 
 /* Of packed sequences only the mean length is known here: one of them may be four times as long, but what is only worth while then is not (`sure`). */

@@ -104,7 +104,7 @@ static void run_parts(const void *unused)
 		{ 2, 2048, 0, 12, 128, false, 12, 60, false },
 		{ 1, 8192, 0, 96, 128, false, 187, 256, false }, /* crossed */
 		{ 1, 7168, 32, 12, 128, false, 27, -2, false }, /* the device knows */
-		{ 1, 7168, 32, 12, 128, false, 35, -5, true },
+		{ 1, 7168, 32, 12, 128, false, 32, -4, true },
 		{ 1, 7168, 32, 12, 128, true, 27, -2, true }, /* as the backward's */
 	};
 	(void)unused;
