@@ -2,11 +2,13 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <llvm-c/Target.h>
 
 #include "compiler/lower/context.h"
+#include "compiler/passes/pass.h"
 #include "runtime/abi/cpu_abi.h"
 
 /* Of the functions that are told of accesses: they change no memory that the kernel has. */
@@ -385,10 +387,45 @@ static void cpu_check_conversion(Lower *L, DType to, V x) { CALL(L, "tilecpu_che
 
 /* ---- kernels and modules ---- */
 
+static TileCpuTile tile_entry(const Op *op)
+{
+	const Type *t = &op->result->type;
+	bool ring = attr_int(op, AT_RING, 0) > 0;
+	TileCpuTile x = {
+		.offset = (uint32_t)attr_int(op, AT_OFFSET, 0), .stage_bytes = (uint32_t)attr_int(op, AT_STAGE_BYTES, 0),
+		.element_bytes = (uint32_t)dtype_bytes(t->dtype), .swizzle = t->rank - ring >= 2 ? (uint32_t)swizzle_bytes(op) : 0,
+		.ring = ring, .rank = (uint32_t)t->rank,
+	};
+	snprintf(x.name, sizeof x.name, "%s", object_name(op));
+	for (int d = 0; d < t->rank; d++)
+		x.extents[d] = (uint32_t)t->shape[d];
+	return x;
+}
+
+/* For the device's reports. */
+static void declare_tiles(Lower *L, const char *kernel)
+{
+	size_t n = 0;
+	for (const Op *op = L->kernel->regions[0]->first; op; op = op->next)
+		n += op->code == OP_SHARED;
+	TileCpuTile *tiles = ARENA_ARRAY(L->arena, TileCpuTile, n + 1);
+	memset(tiles, 0, (n + 1) * sizeof *tiles);
+	n = 0;
+	for (const Op *op = L->kernel->regions[0]->first; op; op = op->next)
+		if (op->code == OP_SHARED)
+			tiles[n++] = tile_entry(op);
+	V bytes = LLVMConstStringInContext2(L->cx, (const char *)tiles, (n + 1) * sizeof *tiles, 1);
+	V g = LLVMAddGlobal(L->module, LLVMTypeOf(bytes), arena_printf(L->arena, TILE_CPU_TILES_PREFIX "%s", kernel));
+	LLVMSetInitializer(g, bytes);
+	LLVMSetGlobalConstant(g, 1);
+	LLVMSetAlignment(g, _Alignof(TileCpuTile));
+}
+
 static void cpu_declare_kernel(Lower *L, const Params *p, const char *name)
 {
 	T types[] = { L->ptr, L->ptr };
 	(void)p;
+	declare_tiles(L, name);
 	L->function = LLVMAddFunction(L->module, arena_printf(L->arena, TILE_CPU_KERNEL_PREFIX "%s", name), LLVMFunctionType(L->void_t, types, 2, 0));
 }
 

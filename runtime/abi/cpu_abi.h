@@ -6,6 +6,7 @@
  * Shared addresses are byte offsets into t->smem; registers are 32-bit words.
  * `line` is the place in the source, for reports: its line, and from bit TILE_CPU_FILE_SHIFT on the number of its file, whose names are in
  * the symbol TILE_CPU_FILES: those of files 0, 1, ..., each with a NUL behind it, and one more.
+ * The shared tiles of a kernel are in the symbol TILE_CPU_TILES_PREFIX with its name: TileCpuTiles, and one without a name behind them.
  *
  * The compiler's list of these functions is TILE_CPU_TABLE; the ELF loader
  * resolves them, and exp2f, log2f, sqrtf, tanhf, floorf, fmaf, memcpy, memset, by name.
@@ -38,6 +39,16 @@ _Static_assert(sizeof(TileCpuTensorMap) <= 128, "a tensor map is 128 bytes");
 
 enum { TILE_CPU_FILE_SHIFT = 20, TILE_CPU_MOST_FILES = 127 };
 #define TILE_CPU_FILES "files."
+#define TILE_CPU_TILES_PREFIX "tiles."
+
+/* A tile of shared memory, for reports. */
+typedef struct TileCpuTile {
+	char name[64]; /* the source's; NUL behind it */
+	uint32_t offset, stage_bytes; /* from one stage of a ring to the next */
+	uint32_t element_bytes, swizzle; /* 0: linear */
+	uint32_t ring, rank; /* ring: 1 where extents[0] are the stages, else 0 */
+	uint32_t extents[6];
+} TileCpuTile;
 
 /* The types of a product's operands A and B: rows of runtime/abi/dtypes.def. */
 #define TILE_CPU_PRODUCT(a, b) ((uint32_t)(a) | (uint32_t)(b) << 8)
@@ -140,6 +151,7 @@ void tilecpu_stacks_close(TileCpuStacks *kept);
 typedef struct TileCpuLaunch {
 	TileCpuKernel entry;
 	const char *kernel_name, *source_name, *files; /* files: as tilecpu_image_files gives them, or NULL */
+	const TileCpuTile *tiles; /* as tilecpu_image_tiles gives them, or NULL */
 	uint32_t grid[3], threads, cluster, smem_bytes;
 	void *const *params;
 	uint64_t seed;     /* scheduling and asynchrony; the same seed gives the same run of each CTA */
@@ -164,6 +176,8 @@ TileCpuImage *tilecpu_image_load(const void *elf, uint64_t size, char *error, ui
 TileCpuKernel tilecpu_image_symbol(const TileCpuImage *im, const char *name);
 /* What TILE_CPU_FILES is in it; NULL: it has none. */
 const char *tilecpu_image_files(const TileCpuImage *im);
+/* What that kernel's tiles are; NULL: it does not say. */
+const TileCpuTile *tilecpu_image_tiles(const TileCpuImage *im, const char *kernel);
 void tilecpu_image_free(TileCpuImage *im);
 
 #endif

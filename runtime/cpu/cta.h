@@ -22,7 +22,8 @@ enum {
 	SEEN_FLAGS = 4,
 	GLOBAL_PAGES = 64, /* that a worker finds at once */
 	ERROR_SIZE = 8192,
-	NAME_SIZE = 96 /* of a role and warp, a barrier */
+	NAME_SIZE = 96, /* of a role and warp, a barrier */
+	PLACE_SIZE = 384 /* of elements of tiles */
 };
 
 typedef struct Thread Thread;
@@ -450,6 +451,11 @@ static inline uint32_t swizzled(uint32_t address, uint32_t width)
 {
 	return address ^ ((address >> 7 & (width / 16 - 1)) << 4); /* 128, 64, 32: 3, 2, 1 bits; 16: none */
 }
+
+/* ---- place.c ---- */
+
+/* "su[2][13][4] (shared memory +188668)", all tiles that have the byte; "shared memory +64" where none has; returns text. */
+const char *place_in_shared(const Worker *k, uint32_t offset, char *text, size_t size);
 
 /* ---- async.c ---- */
 

@@ -398,6 +398,14 @@ const char *tilecpu_image_files(const TileCpuImage *im)
 	return global_symbol(im, TILE_CPU_FILES);
 }
 
+const TileCpuTile *tilecpu_image_tiles(const TileCpuImage *im, const char *kernel)
+{
+	char symbol[sizeof TILE_CPU_TILES_PREFIX + 255]; /* names have at most 255 characters: meta.c */
+
+	snprintf(symbol, sizeof symbol, TILE_CPU_TILES_PREFIX "%s", kernel);
+	return global_symbol(im, symbol);
+}
+
 void tilecpu_image_free(TileCpuImage *im)
 {
 	if (!im)

@@ -334,7 +334,7 @@ static bool both_may(const Access *x, const Access *y)
 static _Noreturn void report_foreign(const Event *e, const Foreign *f, uint32_t mask)
 {
 	const Worker *k = e->cta->worker;
-	char other[256], place[NAME_SIZE];
+	char other[256], place[PLACE_SIZE];
 
 	race_describe(e, &f->x, other, sizeof other);
 	race_place(e, 0, f->x.mask & mask, place, sizeof place);
@@ -345,7 +345,7 @@ static _Noreturn void report_foreign(const Event *e, const Foreign *f, uint32_t 
 /* TMA comes to what threads have written. */
 static _Noreturn void report_proxy(const Event *e, const Foreign *f)
 {
-	char other[256], place[NAME_SIZE];
+	char other[256], place[PLACE_SIZE];
 
 	race_describe(e, &f->x, other, sizeof other);
 	race_place(e, 0, f->x.mask, place, sizeof place);

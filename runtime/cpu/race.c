@@ -21,7 +21,7 @@ const char *race_place(const Event *e, uint32_t granule, uint32_t mask, char *te
 	if (e->global)
 		snprintf(text, size, "'%s' +%llu", e->global->tensor, (unsigned long long)(e->global->from_base + byte));
 	else
-		snprintf(text, size, "shared memory +%u", byte);
+		place_in_shared(e->cta->worker, byte, text, size);
 	return text;
 }
 
@@ -84,7 +84,7 @@ void race_describe(const Event *e, const Access *x, char *text, size_t size)
 
 static _Noreturn void report_race(const Event *e, const Access *x, uint32_t granule)
 {
-	char other[256], place[NAME_SIZE];
+	char other[256], place[PLACE_SIZE];
 
 	race_describe(e, x, other, sizeof other);
 	leave(e);
@@ -94,7 +94,7 @@ static _Noreturn void report_race(const Event *e, const Access *x, uint32_t gran
 static _Noreturn void report_unfenced(const Event *e, const Access *x, uint32_t granule)
 {
 	const Worker *k = e->cta->worker;
-	char who[96], place[NAME_SIZE];
+	char who[96], place[PLACE_SIZE];
 
 	report_who(thread_of_component(k, x->component), who, sizeof who);
 	leave(e);
@@ -121,7 +121,7 @@ static const Access *own_access(const Event *e, Granule *g, uint32_t mask, bool 
 static _Noreturn void report_lanes(const Event *e, uint32_t granule, uint32_t mask, bool written)
 {
 	const Access *x = own_access(e, &e->granules[granule], mask, written);
-	char other[256] = "an access", place[NAME_SIZE];
+	char other[256] = "an access", place[PLACE_SIZE];
 
 	if (x)
 		race_describe(e, x, other, sizeof other);

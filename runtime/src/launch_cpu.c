@@ -91,6 +91,7 @@ tilert_status rt_cpu_launch(const tilert_prepared *p, tilert_stream stream)
 		.kernel_name = k->name,
 		.source_name = p->kernel->module->image.source_name,
 		.files = tilecpu_image_files(p->kernel->module->code),
+		.tiles = tilecpu_image_tiles(p->kernel->module->code, k->name),
 		.grid = { p->grid[0], p->grid[1], p->grid[2] },
 		.threads = k->threads,
 		.cluster = k->cluster,

@@ -1,0 +1,100 @@
+/* place.c - what the source calls a byte of shared memory: tiles that lie there, and the element of each. */
+#include "runtime/cpu/cta.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { MOST_NAMED = 3 };
+
+/* ---- text that ends where there is no more room ---- */
+
+typedef struct Out {
+	char *text;
+	size_t size, length;
+} Out;
+
+static void put(Out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void put(Out *o, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(o->text + o->length, o->size - o->length, format, args);
+	va_end(args);
+	o->length = o->length + (size_t)n < o->size ? o->length + (size_t)n : o->size - 1;
+}
+
+/* ---- tiles ---- */
+
+/* Of one stage. */
+static uint32_t bytes_of(const TileCpuTile *t)
+{
+	uint32_t n = t->element_bytes;
+
+	for (uint32_t d = t->ring; d < t->rank; d++)
+		n *= t->extents[d];
+	return n;
+}
+
+static uint32_t stage_of(const TileCpuTile *t, uint32_t offset)
+{
+	return t->ring ? (offset - t->offset) / t->stage_bytes : 0;
+}
+
+static bool has(const TileCpuTile *t, uint32_t offset)
+{
+	uint32_t stage;
+
+	if (offset < t->offset)
+		return false;
+	stage = stage_of(t, offset);
+	return stage < (t->ring ? t->extents[0] : 1) && offset - t->offset - stage * t->stage_bytes < bytes_of(t);
+}
+
+/* Of a swizzled plane, byte `at`: as if rows lay one behind the other (compiler/lower/address.c, swizzled_offset). */
+static uint32_t straightened(const TileCpuTile *t, uint32_t at)
+{
+	uint32_t w = t->swizzle, rows = t->extents[t->rank - 2], panel = at / (rows * w), row = at / w % rows;
+	uint32_t column = panel * w + swizzled(row * w + at % w, w) % w;
+
+	return row * t->extents[t->rank - 1] * t->element_bytes + column;
+}
+
+static void put_element(Out *o, const TileCpuTile *t, uint32_t offset)
+{
+	uint32_t stage = stage_of(t, offset), at = offset - t->offset - stage * t->stage_bytes, below = bytes_of(t), plane;
+
+	put(o, "%s", t->name);
+	if (t->ring)
+		put(o, "[%u]", stage);
+	if (t->swizzle) {
+		plane = t->extents[t->rank - 2] * t->extents[t->rank - 1] * t->element_bytes;
+		at = at / plane * plane + straightened(t, at % plane);
+	}
+	for (uint32_t d = t->ring; d < t->rank; d++) {
+		below /= t->extents[d];
+		put(o, "[%u]", at / below);
+		at %= below;
+	}
+}
+
+const char *place_in_shared(const Worker *k, uint32_t offset, char *text, size_t size)
+{
+	Out o = { text, size, 0 };
+	uint32_t n = 0;
+
+	for (const TileCpuTile *t = k->launch->tiles; t && t->name[0]; t++)
+		if (has(t, offset) && n++ < MOST_NAMED) {
+			put(&o, "%s", n > 1 ? ", " : "");
+			put_element(&o, t, offset);
+		}
+	if (n > MOST_NAMED)
+		put(&o, " and %u more", n - MOST_NAMED);
+	if (n)
+		put(&o, " (shared memory +%u)", offset);
+	else
+		put(&o, "shared memory +%u", offset);
+	return text;
+}
