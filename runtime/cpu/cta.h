@@ -456,6 +456,8 @@ static inline uint32_t swizzled(uint32_t address, uint32_t width)
 
 /* "su[2][13][4] (shared memory +188668)", all tiles that have the byte; "shared memory +64" where none has; returns text. */
 const char *place_in_shared(const Worker *k, uint32_t offset, char *text, size_t size);
+/* "x[3][4] ('x' +112)", "'x' +112" where strides do not tell; returns text. */
+const char *place_in_tensor(const Worker *k, const char *tensor, uint64_t byte, char *text, size_t size);
 
 /* ---- async.c ---- */
 

@@ -1,4 +1,4 @@
-/* place.c - what the source calls a byte of shared memory: tiles that lie there, and the element of each. */
+/* place.c - what the source calls a byte of shared memory, of all tiles that lie there, or of a tensor: the element. */
 #include "runtime/cpu/cta.h"
 
 #include <stdarg.h>
@@ -96,5 +96,18 @@ const char *place_in_shared(const Worker *k, uint32_t offset, char *text, size_t
 		put(&o, " (shared memory +%u)", offset);
 	else
 		put(&o, "shared memory +%u", offset);
+	return text;
+}
+
+const char *place_in_tensor(const Worker *k, const char *tensor, uint64_t byte, char *text, size_t size)
+{
+	const TileCpuLaunch *l = k->launch;
+	Out o = { text, size, 0 };
+	char element[PLACE_SIZE / 2];
+
+	if (l->locate && l->locate(l->locate_user, tensor, byte, element, sizeof element))
+		put(&o, "%s ('%s' +%llu)", element, tensor, (unsigned long long)byte);
+	else
+		put(&o, "'%s' +%llu", tensor, (unsigned long long)byte);
 	return text;
 }

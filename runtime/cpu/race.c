@@ -19,7 +19,7 @@ const char *race_place(const Event *e, uint32_t granule, uint32_t mask, char *te
 	uint32_t byte = granule * GRANULE + (uint32_t)__builtin_ctz(mask);
 
 	if (e->global)
-		snprintf(text, size, "'%s' +%llu", e->global->tensor, (unsigned long long)(e->global->from_base + byte));
+		place_in_tensor(e->cta->worker, e->global->tensor, e->global->from_base + byte, text, size);
 	else
 		place_in_shared(e->cta->worker, byte, text, size);
 	return text;

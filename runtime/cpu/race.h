@@ -110,7 +110,7 @@ static inline void of_lane(Event *e, const Thread *t, LaneUse lanes)
 
 /* "reads", "writes over", "adds to". */
 const char *race_verb(const Event *e);
-/* "s[1][2] (shared memory +64)", "'x' +64": the place of the first byte of mask; returns text. */
+/* "s[1][2] (shared memory +64)", "x[16] ('x' +64)": the place of the first byte of mask; returns text. */
 const char *race_place(const Event *e, uint32_t granule, uint32_t mask, char *text, size_t size);
 /* An access of the cluster that e is of, or of one like it: what it was, where, whose, and how long it lasts. */
 void race_describe(const Event *e, const Access *x, char *text, size_t size);

@@ -80,6 +80,11 @@ tilert_status rt_cpu_prepare(tilert_prepared *p, const MapSpec *specs)
 	return TILERT_OK;
 }
 
+static bool locate(const void *user, const char *tensor, uint64_t byte, char *text, uint32_t size)
+{
+	return rt_locate(user, tensor, byte, text, size);
+}
+
 tilert_status rt_cpu_launch(const tilert_prepared *p, tilert_stream stream)
 {
 	const KernelMeta *k = p->kernel->meta;
@@ -92,6 +97,8 @@ tilert_status rt_cpu_launch(const tilert_prepared *p, tilert_stream stream)
 		.source_name = p->kernel->module->image.source_name,
 		.files = tilecpu_image_files(p->kernel->module->code),
 		.tiles = tilecpu_image_tiles(p->kernel->module->code, k->name),
+		.locate = locate,
+		.locate_user = p,
 		.grid = { p->grid[0], p->grid[1], p->grid[2] },
 		.threads = k->threads,
 		.cluster = k->cluster,
