@@ -45,6 +45,7 @@ static void issue_load(Thread *t, Cta *c, const Transfer *x, uint32_t bar, uint3
 	k->loads = grow(k->loads, k->nloads, &k->loads_size, sizeof *k->loads);
 	k->loads[k->nloads++] = (Load){ .x = *x, .issuer = t, .cta = c, .bar = b, .line = line };
 	b->loads++;
+	b->last_load = (LastLoad){ t, b->phase, x->smem, line };
 }
 
 void tilecpu_tma_load(TileCpuThread *t, const TileCpuTensorMap *map, uint32_t dst, uint32_t bar, const int32_t *coord, uint32_t line)

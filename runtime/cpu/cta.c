@@ -196,15 +196,25 @@ static void place(Worker *k, uint64_t index)
 	}
 }
 
-static void check_finished(Worker *k)
+/* Whether somebody knows the last load to be complete; without clocks: whether it is. */
+static bool is_waited_for(const Worker *k, const Mbarrier *b)
 {
-	if (k->nloads) {
-		const Load *l = &k->loads[0];
-		char name[NAME_SIZE];
+	if (!k->races)
+		return !b->loads;
+	for (uint32_t w = 0; w < k->nctas * k->nwarps; w++)
+		if (clock_row(k, k->warps[w].clock)[b->component] > b->last_load.phase)
+			return true;
+	return false;
+}
 
-		report_error(k, l->issuer, l->line, "the CTA ends while the load of this line is in flight: nobody has waited for mbarrier %s",
-			mbarrier_name(l->bar, name, sizeof name));
-	}
+static void check_finished(Worker *k, const Mbarrier *b)
+{
+	const LastLoad *l = &b->last_load;
+	char name[NAME_SIZE], place[PLACE_SIZE];
+
+	if (l->issuer && !is_waited_for(k, b))
+		report_error(k, l->issuer, l->line, "the CTA ends while the load of this line to %s may still be under way: nobody has waited for phase %u of mbarrier %s",
+			place_in_shared(k, l->at, place, sizeof place), l->phase, mbarrier_name(b, name, sizeof name));
 }
 
 bool worker_run(Worker *k, uint64_t index)
@@ -225,8 +235,9 @@ bool worker_run(Worker *k, uint64_t index)
 		reset_cta(k, &k->ctas[i]);
 	fiber_of_host(&k->host);
 	schedule_run(k);
-	if (!k->failed)
-		check_finished(k);
+	for (uint32_t i = 0; i < k->nctas; i++)
+		for (uint32_t b = 0; !k->failed && b < k->ctas[i].nmbarriers; b++)
+			check_finished(k, &k->ctas[i].mbarriers[b]);
 	async_reset(k);
 	fiber_of_host_end(&k->host);
 	return !k->failed;

@@ -206,6 +206,12 @@ typedef struct Announcement {
 	Thread *by;
 } Announcement;
 
+/* Of the last load bound to an mbarrier. */
+typedef struct LastLoad {
+	Thread *issuer; /* NULL: there was none */
+	uint32_t phase, at, line;
+} LastLoad;
+
 struct Mbarrier {
 	const char *name;
 	uint32_t slot; /* NO_SLOT: the only one of its name */
@@ -214,6 +220,7 @@ struct Mbarrier {
 	uint32_t offset, count, pending, phase;
 	int64_t tx;
 	uint32_t loads;    /* in flight, that will complete bytes of it */
+	LastLoad last_load;
 	bool brought, brings; /* the phase before, this one: bytes */
 	uint32_t released; /* threads released by the last phase that have not run since */
 	uint32_t last_line; /* of the last arrival */
