@@ -15,7 +15,7 @@ enum {
 	NAMED_BARRIERS = 16,
 	MAX_MBARRIERS = 1024,
 	MAX_CLUSTER = 16,
-	POISON = 0x7f, /* every byte of shared memory nobody has written: a NaN in all float types */
+	POISON = 0xff, /* every byte of shared memory nobody has written: a NaN in all float types */
 	SMEM_ALIGN = 1024,
 	GRANULE = 16, /* bytes whose accesses are remembered together */
 	NO_SLOT = -1,

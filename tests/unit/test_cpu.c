@@ -40,7 +40,7 @@ static void poison_kernel(TileCpuThread *t, void *const *params)
 	uint32_t *bad = params[0];
 
 	for (uint32_t i = t->thread; i < 256; i += 32)
-		if (get32(t, i * 4) != 0x7f7f7f7f)
+		if (get32(t, i * 4) != 0xffffffff)
 			__atomic_fetch_add(bad, 1, __ATOMIC_RELAXED);
 	sync_all(t, 32, 1);
 	memset(t->smem + t->thread * 32, 0, 32);
