@@ -297,6 +297,15 @@ Ev bi_arrive(Elab *E, const Call *c)
 	return ev_void();
 }
 
+static bool is_parity(Elab *E, Loc loc, Ev x)
+{
+	if (x.kind != EV_CONST || x.i == 0 || x.i == 1)
+		return true;
+	elab_error(E, loc, E_BARRIER, "the parity of a wait is 0 or 1, not %lld", (long long)x.i);
+	diag_help(E->d, "phases count from 0, and the parity is that of the phase waited for: its number %% 2");
+	return false;
+}
+
 Ev bi_wait(Elab *E, const Call *c)
 {
 	const MBar *b = c->arg[0].bar;
@@ -318,6 +327,8 @@ Ev bi_wait(Elab *E, const Call *c)
 		statement(E, c, 2, args);
 		return ev_void();
 	}
+	if (!is_parity(E, c->loc[1], c->arg[1]))
+		return ev_void();
 	args[2] = ev_value(E, c->loc[1], c->arg[1]);
 	emit_op(E, OP_WAIT_PARITY, c->e->loc, type_none(), 3, args);
 	return ev_void();

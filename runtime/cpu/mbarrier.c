@@ -58,8 +58,15 @@ static void overrun(const Mbarrier *b, Thread *waiter, uint32_t wait_line, uint3
 	Worker *k = waiter->cta->worker;
 	char who[NAME_SIZE], name[NAME_SIZE];
 
-	report_error(k, waiter, line, "phase %u of mbarrier %s completes while %s may still be waiting for phase %u at %s: its parity wait can miss the phase",
-		b->phase, mbarrier_name(b, name, sizeof name), report_who(waiter, who, sizeof who), b->phase - 1, line_text(k, wait_line).text);
+	mbarrier_name(b, name, sizeof name);
+	report_who(waiter, who, sizeof who);
+	if (b->phase)
+		report_error(k, waiter, line, "phase %u of mbarrier %s completes while %s may still be waiting for phase %u at %s: its parity wait can miss the phase",
+			b->phase, name, who, b->phase - 1, line_text(k, wait_line).text);
+	else
+		report_error(k, waiter, line,
+			"phase 0 of mbarrier %s completes while %s may not yet have come to %s: its wait for parity 1 passes before that, later it waits for phase 1",
+			name, who, line_text(k, wait_line).text);
 }
 
 static void overrun_now(const Cta *c, const Mbarrier *b, uint32_t line)
@@ -267,13 +274,16 @@ void tilecpu_mbar_wait(TileCpuThread *t, uint32_t bar, uint32_t parity, uint32_t
 {
 	Thread *self = thread_of(t);
 	Mbarrier *b = mbarrier_at(self, self->cta, bar, line);
+	char name[NAME_SIZE];
 
+	if (parity > 1)
+		report_fail(self, line, "a wait for mbarrier %s with parity %d, which is neither 0 nor 1", mbarrier_name(b, name, sizeof name), (int)parity);
 	schedule_let_lanes_come(self);
-	if ((b->phase & 1) == (parity & 1)) {
+	if ((b->phase & 1) == parity) {
 		self->wait = WAIT_MBARRIER;
 		self->wait_line = line;
 		self->wait_object = bar;
-		self->wait_parity = parity & 1;
+		self->wait_parity = parity;
 		self->next = b->waiters;
 		b->waiters = self;
 		schedule_block(self);
