@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "runtime/tools/option.h"
 #include "runtime/tools/tool.h"
@@ -174,6 +175,28 @@ static void take_word(Options *o, const Word *w)
 	}
 }
 
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return !strcmp(a, b) || (!stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+}
+
+/* What is written is written before anything is compared: to what is not there yet, too. */
+static void check_compares(const Options *o)
+{
+	struct stat there;
+
+	for (size_t c = 0; c < o->compares.count; c++)
+		if (stat(o->compares.items[c].value, &there))
+			tool_die(EXIT_RUN, "%s: %s", o->compares.items[c].value, strerror(errno));
+	for (size_t i = 0; i < o->outs.count; i++)
+		for (size_t c = 0; c < o->compares.count; c++)
+			if (is_same_file(o->outs.items[i].value, o->compares.items[c].value))
+				tool_die(EXIT_USAGE, "--out %s=%s would write over the file that --compare %s=%s reads", o->outs.items[i].name, o->outs.items[i].value,
+				         o->compares.items[c].name, o->compares.items[c].value);
+}
+
 void options_parse(Options *o, int argc, char **argv)
 {
 	CommandLine line = { .usage = &usage, .argc = argc, .argv = argv, .at = 1 };
@@ -184,6 +207,7 @@ void options_parse(Options *o, int argc, char **argv)
 		take_word(o, &w);
 	if (!o->file)
 		tool_die(EXIT_USAGE, "no file; tilerun --help says what to give");
+	check_compares(o);
 	if (argc == 2)
 		o->list = true;
 }

@@ -162,6 +162,18 @@ static void check_names(const Run *r, const NameValues *list, const char *option
 	}
 }
 
+/* "k=@u": u is another tensor. */
+static void check_sources(const Run *r)
+{
+	for (size_t i = 0; i < r->o->args.count; i++) {
+		const NameValue *a = &r->o->args.items[i];
+		tilert_param p;
+
+		if (a->value[0] == '@' && (!find_param(r, a->value + 1, &p) || p.kind != TILERT_ARG_TENSOR))
+			tool_die(EXIT_USAGE, "--arg %s=%s: kernel %s has no tensor '%s'", a->name, a->value, tilert_kernel_name(r->kernel), a->value + 1);
+	}
+}
+
 /* Tensors with a shape of their own come first, since the shapes of the others follow from their dims. */
 static void add_tensors(Run *r)
 {
@@ -192,6 +204,7 @@ void run_build_arguments(Run *r)
 	tilert_param p;
 
 	check_names(r, &o->args, "--arg");
+	check_sources(r);
 	check_names(r, &o->outs, "--out");
 	check_names(r, &o->compares, "--compare");
 	if (o->trace && !find_param(r, "trace", &p))
