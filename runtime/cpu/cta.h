@@ -20,6 +20,7 @@ enum {
 	GRANULE = 16, /* bytes whose accesses are remembered together */
 	NO_SLOT = -1,
 	SEEN_FLAGS = 4,
+	STORES_KNOWN = 8, /* groups of a warp's stores */
 	GLOBAL_PAGES = 64, /* that a worker finds at once */
 	ERROR_SIZE = 8192,
 	NAME_SIZE = 96, /* of a role and warp, a barrier */
@@ -198,6 +199,7 @@ struct Warp {
 	uint32_t met_time;  /* accesses since `met` have at least this time */
 	const SyncPoint *acquired; /* last, and its version then */
 	uint32_t acquired_version;
+	uint32_t stores_issued[STORES_KNOWN]; /* times of its accesses when its last groups of stores were issued; a group by its number + 1 */
 };
 
 /* The last announcement of bytes by a warp in this phase. */
@@ -411,6 +413,8 @@ void race_read(Thread *t, const char *what, uint32_t offset, uint32_t bytes, uin
 void race_write(Thread *t, const char *what, uint32_t offset, uint32_t bytes, uint32_t line);
 /* A load into CTA c, until the present phase of b is known to be complete. */
 void race_load(Thread *t, const Cta *c, const Mbarrier *b, uint32_t offset, uint32_t bytes, uint32_t line);
+/* A store's issue, as of other accesses of its warp. */
+void race_store_issued(Thread *t);
 /* A store's read, until its group is waited for. */
 void race_store(Thread *t, const char *what, uint32_t offset, uint32_t bytes, uint32_t line);
 /* t has waited for that store: other lanes have not until they meet. */

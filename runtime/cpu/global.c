@@ -336,10 +336,10 @@ static _Noreturn void report_foreign(const Event *e, const Foreign *f, uint32_t 
 	const Worker *k = e->cta->worker;
 	char other[256], place[PLACE_SIZE];
 
-	race_describe(e, &f->x, other, sizeof other);
+	race_describe(e, &f->x, true, other, sizeof other);
 	race_place(e, 0, f->x.mask & mask, place, sizeof place);
 	pthread_mutex_unlock(e->global->held);
-	report_fail(e->t, line_of(&e->x), "race on %s: nothing orders this %s after %s of %s %u", place, e->what, other, k->nctas > 1 ? "cluster" : "CTA", f->run - 1);
+	report_fail(e->t, line_of(&e->x), "race on %s: nothing orders this %s and %s of %s %u", place, e->what, other, k->nctas > 1 ? "cluster" : "CTA", f->run - 1);
 }
 
 /* TMA comes to what threads have written. */
@@ -347,7 +347,7 @@ static _Noreturn void report_proxy(const Event *e, const Foreign *f)
 {
 	char other[256], place[PLACE_SIZE];
 
-	race_describe(e, &f->x, other, sizeof other);
+	race_describe(e, &f->x, true, other, sizeof other);
 	race_place(e, 0, f->x.mask, place, sizeof place);
 	pthread_mutex_unlock(e->global->held);
 	report_fail(e->t, line_of(&e->x), "this %s %s %s behind %s without a fence.proxy.async in between%s", e->what, race_verb(e), place, other, NO_GLOBAL_FENCE);
@@ -560,8 +560,10 @@ void global_transfer(Thread *t, const char *name, const void *base, const Transf
 	event(&e, t, t->cta, what[mode], (Mode)mode, mode == MODE_READ ? BY_LOAD : BY_STORE, line);
 	if (mode == MODE_READ)
 		happens(&e, b->component, b->phase + 1);
-	else
+	else {
+		race_store_issued(t);
 		happens(&e, clock_component(t->warp, COMPONENT_WRITTEN), t->store_groups + 1);
+	}
 	of_cluster(&e, t, LANES_CHECK);
 	for (uint32_t row = 0; row < x->rows; row++) {
 		uint32_t bytes = transfer_row(x, row, &at);

@@ -55,7 +55,25 @@ static const Mbarrier *barrier_of_component(const Cta *c, uint32_t component)
 	return NULL;
 }
 
-void race_describe(const Event *e, const Access *x, char *text, size_t size)
+static bool is_of_warp(const Event *e, const Access *x)
+{
+	return thread_of_component(e->cta->worker, x->component)->warp == e->t->warp;
+}
+
+/* Whether e comes after the issue of what began as x: then it lacks the wait, else an order of the two. */
+static bool follows_issue(const Event *e, const Access *x)
+{
+	const Warp *w = thread_of_component(e->cta->worker, x->component)->warp;
+	uint32_t issued = w->stores_issued[x->time % STORES_KNOWN];
+
+	if (source_of(x) != BY_STORE)
+		return true;
+	if (is_of_warp(e, x)) /* by this lane, or before the lanes met */
+		return e->t->store_groups >= x->time || issued < w->met_time;
+	return e->clock[clock_component(w, COMPONENT_ACCESSES)] >= issued;
+}
+
+void race_describe(const Event *e, const Access *x, bool lasts, char *text, size_t size)
 {
 	static const char *const generic[] = { "the read", "the write", "the atomic" };
 	const Cta *c = e->cta;
@@ -77,18 +95,21 @@ void race_describe(const Event *e, const Access *x, char *text, size_t size)
 	if (source_of(x) == BY_PRODUCT)
 		snprintf(text, size, "the wgmma of %s (%s and its warpgroup), which reads until wgmma_wait", at.text, who);
 	else if (source_of(x) == BY_STORE)
-		snprintf(text, size, "the store of %s (%s), which %s", at.text, who, mode_of(x) == MODE_READ ? "reads until store_wait_read" : "writes until store_wait");
+		snprintf(text, size, "the store of %s (%s)%s", at.text, who,
+			!lasts ? "" : mode_of(x) == MODE_READ ? ", which reads until store_wait_read" : ", which writes until store_wait");
 	else
 		snprintf(text, size, "%s of %s (%s)", generic[mode_of(x)], at.text, who);
 }
 
 static _Noreturn void report_race(const Event *e, const Access *x, uint32_t granule)
 {
+	bool follows = follows_issue(e, x);
+	const char *lane = !follows && is_of_warp(e, x) ? " of another lane of the warp: a sync is missing" : "";
 	char other[256], place[PLACE_SIZE];
 
-	race_describe(e, x, other, sizeof other);
+	race_describe(e, x, follows, other, sizeof other);
 	leave(e);
-	report_fail(e->t, line_of(&e->x), "race on %s: nothing orders this %s after %s", race_place(e, granule, x->mask, place, sizeof place), e->what, other);
+	report_fail(e->t, line_of(&e->x), "race on %s: nothing orders this %s and %s%s", race_place(e, granule, x->mask, place, sizeof place), e->what, other, lane);
 }
 
 static _Noreturn void report_unfenced(const Event *e, const Access *x, uint32_t granule)
@@ -124,9 +145,9 @@ static _Noreturn void report_lanes(const Event *e, uint32_t granule, uint32_t ma
 	char other[256] = "an access", place[PLACE_SIZE];
 
 	if (x)
-		race_describe(e, x, other, sizeof other);
+		race_describe(e, x, true, other, sizeof other);
 	leave(e);
-	report_fail(e->t, line_of(&e->x), "race on %s: nothing orders this %s after %s of another lane of the warp: a sync is missing",
+	report_fail(e->t, line_of(&e->x), "race on %s: nothing orders this %s and %s of another lane of the warp: a sync is missing",
 		race_place(e, granule, mask, place, sizeof place), e->what, other);
 }
 
@@ -455,12 +476,18 @@ void race_load(Thread *t, const Cta *c, const Mbarrier *b, uint32_t offset, uint
 	touch_range(&e, offset, bytes);
 }
 
+void race_store_issued(Thread *t)
+{
+	t->warp->stores_issued[(t->store_groups + 1) % STORES_KNOWN] = clock_now(t);
+}
+
 void race_store(Thread *t, const char *what, uint32_t offset, uint32_t bytes, uint32_t line)
 {
 	Event e;
 
 	if (!t->cta->worker->races || !bytes)
 		return;
+	race_store_issued(t);
 	event(&e, t, t->cta, what, MODE_READ, BY_STORE, line);
 	happens(&e, clock_component(t->warp, COMPONENT_STORES), t->store_groups + 1);
 	of_lane(&e, t, LANES_CHECK);

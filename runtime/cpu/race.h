@@ -112,8 +112,8 @@ static inline void of_lane(Event *e, const Thread *t, LaneUse lanes)
 const char *race_verb(const Event *e);
 /* "s[1][2] (shared memory +64)", "x[16] ('x' +64)": the place of the first byte of mask; returns text. */
 const char *race_place(const Event *e, uint32_t granule, uint32_t mask, char *text, size_t size);
-/* An access of the cluster that e is of, or of one like it: what it was, where, whose, and how long it lasts. */
-void race_describe(const Event *e, const Access *x, char *text, size_t size);
+/* An access of the cluster that e is of, or of one like it: what it was, where, whose, and how long it lasts (a store's is said only where `lasts`). */
+void race_describe(const Event *e, const Access *x, bool lasts, char *text, size_t size);
 /* Of bytes `mask` of a granule: reports what is not ordered, and remembers it. */
 void race_touch(const Event *e, uint32_t granule, uint32_t mask);
 

@@ -339,7 +339,7 @@ static void test_one_memory(void **state)
 	tensor_compare(&z, want, 0, 0);
 	if (r->is_cpu) {
 		assert_int_equal(run_try(r, "twice", (tilert_arg[]){ arg_tensor("y", &y), arg_tensor("z", &y) }, 2), TILERT_EDEVICE);
-		assert_non_null(strstr(tilert_last_error(), ": nothing orders this write after the write of line "));
+		assert_non_null(strstr(tilert_last_error(), ": nothing orders this write and the write of line "));
 	}
 	free_all((TestTensor[]){ y, z }, 2);
 }
