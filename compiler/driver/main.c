@@ -166,6 +166,8 @@ static ExitCode emit_module(const Compilation *c, const Tir *t)
 	LowerResult ptx = { 0 }, elf = { 0 };
 	Buffer stripped = { .arena = c->arena };
 	PtxasResult assembled = { 0 };
+	if (!t->first)
+		return trouble(arena_printf(c->arena, "%s has no kernel: there is nothing to put into a module", c->source_name));
 	if (c->o->targets & TARGETS_GPU) {
 		if (!lower(c, t, LOWER_GPU, LOWER_CODE, &ptx))
 			return EXIT_SOURCE;

@@ -96,6 +96,16 @@ static Ev param_value(Elab *E, const Decl *d)
 	return ev_error();
 }
 
+/* NULL: the file has nothing of that name. */
+static const char *kind_of(const Elab *E, const char *name)
+{
+	for (const Sym *y = E->globals->syms; y; y = y->next)
+		if (!strcmp(y->name, name))
+			return y->kind == SYM_DIM ? "a dim, which a launch binds" : y->kind == SYM_FN ? "a function" : y->kind == SYM_KERNEL ? "a kernel"
+				: "a const, which cannot be overridden: declare it as a param";
+	return NULL;
+}
+
 static void report_unused_defines(Elab *E)
 {
 	int n = 0, max = 0;
@@ -109,8 +119,10 @@ static void report_unused_defines(Elab *E)
 		const Define *def = &E->defines[k];
 		if (def->used)
 			continue;
-		const char *near = nearest_name(def->name, params, (unsigned)n);
-		if (near)
+		const char *near = nearest_name(def->name, params, (unsigned)n), *kind = kind_of(E, def->name);
+		if (kind)
+			diag_error(E->d, (Loc){ 0 }, E_PARAM, "-D %s: '%s' is no param but %s", def->name, def->name, kind);
+		else if (near)
 			diag_error(E->d, (Loc){ 0 }, E_PARAM, "-D %s: there is no such param; did you mean '%s'?", def->name, near);
 		else
 			diag_error(E->d, (Loc){ 0 }, E_PARAM, "-D %s: there is no such param", def->name);

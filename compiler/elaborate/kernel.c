@@ -64,7 +64,10 @@ static bool tensor_extents(Elab *E, const Decl *p, View *v, Ev *extents)
 			elab_error(E, x->loc, x->ring ? E_SHAPE : E_LIMIT, x->ring ? "a tensor has no ring" : "a tensor has at most 5 dimensions");
 			return false;
 		}
+		bool known = x->e->kind != EX_NAME || sym_find(E, x->e->name);
 		Ev e = eval_i32(E, x->e, "an extent");
+		if (!known)
+			diag_help(E->d, "an extent that the tensors of a launch say is declared: dim %s;", x->e->name);
 		if (e.kind == EV_CONST && e.i < 1) {
 			elab_error(E, x->loc, E_SHAPE, "extent %d of '%s' is %lld", v->rank + 1, p->name, (long long)e.i);
 			e = ev_error();
@@ -228,8 +231,12 @@ static int64_t launch_attr(Elab *E, const Expr *e, AttrId id, int64_t max, DiagC
 	int64_t n = 1;
 	if (!e || !eval_const_int(E, e, attr_info(id)->text, &n))
 		return 1;
-	if (n < 1 || n > max || e->next) {
+	if (e->next) {
 		elab_error(E, e->loc, code, "%s is one number from 1 to %lld", attr_info(id)->text, (long long)max);
+		return 1;
+	}
+	if (n < 1 || n > max) {
+		elab_error(E, e->loc, code, "%s (%lld) is not from 1 to %lld", attr_info(id)->text, (long long)n, (long long)max);
 		return 1;
 	}
 	attr_set_int(E->t, E->kernel, id, n);

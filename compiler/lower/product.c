@@ -65,6 +65,16 @@ static bool constant_start(const TileRef *r, int d)
 	return !r->start[d] || value_const_int(r->start[d], &c);
 }
 
+static void report_linear(Lower *L, const Op *op, const TileRef *r)
+{
+	const char *name = attr_text(r->object, AT_NAME, "tile");
+	long long row = (long long)(r->object->result->type.shape[r->object_rank - 1] * dtype_bytes(r->dtype));
+	if (row % 32)
+		diag_error(L->diags, op->loc, E_WGMMA_SHAPE, "'%s' has rows of %lld bytes, not a multiple of 32: no swizzle divides them, and wgmma reads swizzled tiles", name, row);
+	else
+		diag_error(L->diags, op->loc, E_WGMMA_SHAPE, "'%s' is stored without a swizzle; wgmma reads swizzle128, swizzle64 or swizzle32 tiles", name);
+}
+
 static bool shared_operand(Lower *L, const Op *op, const TileRef *r, bool mn_major, SharedOperand *o)
 {
 	V index[TIR_MAX_RANK];
@@ -75,8 +85,7 @@ static bool shared_operand(Lower *L, const Op *op, const TileRef *r, bool mn_maj
 	o->bytes = (int)dtype_bytes(r->dtype);
 	o->mn_major = mn_major;
 	if (o->swizzle == 0) {
-		diag_error(L->diags, op->loc, E_WGMMA_SHAPE, "'%s' is stored without a swizzle; wgmma reads swizzle128, swizzle64 or swizzle32 tiles",
-		           attr_text(r->object, AT_NAME, "tile"));
+		report_linear(L, op, r);
 		return false;
 	}
 	if (L->ops->checks && !(constant_start(r, r->object_rank - 1) && constant_start(r, r->object_rank - 2)))
