@@ -154,7 +154,9 @@ typedef struct TileCpuLaunch {
 	const TileCpuTile *tiles; /* as tilecpu_image_tiles gives them, or NULL */
 	/* "x[3][4]" of byte `byte` of a tensor; false: it has no such name; or NULL */
 	bool (*locate)(const void *user, const char *tensor, uint64_t byte, char *text, uint32_t size);
-	const void *locate_user;
+	/* the tensor that a map is of, or NULL; or NULL */
+	const char *(*tensor_of)(const void *user, const TileCpuTensorMap *map);
+	const void *user_of_names; /* of these two */
 	uint32_t grid[3], threads, cluster, smem_bytes;
 	void *const *params;
 	uint64_t seed;     /* scheduling and asynchrony; the same seed gives the same run of each CTA */

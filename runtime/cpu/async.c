@@ -147,7 +147,7 @@ static void check_begin(Thread *t, const char *what, const TileCpuTensorMap *map
 {
 	for (unsigned i = 0; i < map->rank; i++)
 		if (coord[i] < 0)
-			report_fail(t, line, "%s begins before its tensor, at index %d of dimension %u from the innermost", what, coord[i], i);
+			report_fail(t, line, "%s begins before %s, at index %d of dimension %u from the innermost", what, tensor_text(t->cta->worker, map).text, coord[i], i);
 }
 
 void tilecpu_tma_store(TileCpuThread *t, const TileCpuTensorMap *map, uint32_t src, const int32_t *coord, uint32_t reduce_add, uint32_t line)

@@ -470,6 +470,10 @@ const char *place_in_shared(const Worker *k, uint32_t offset, char *text, size_t
 /* "x[3][4] ('x' +112)", "'x' +112" where strides do not tell; returns text. */
 const char *place_in_tensor(const Worker *k, const char *tensor, uint64_t byte, char *text, size_t size);
 
+/* "tensor 'x'", or "its tensor". */
+typedef struct TensorText { char text[80]; } TensorText;
+TensorText tensor_text(const Worker *k, const TileCpuTensorMap *map);
+
 /* ---- async.c ---- */
 
 void async_step(Worker *k); /* some piece of some load */

@@ -105,9 +105,22 @@ const char *place_in_tensor(const Worker *k, const char *tensor, uint64_t byte, 
 	Out o = { text, size, 0 };
 	char element[PLACE_SIZE / 2];
 
-	if (l->locate && l->locate(l->locate_user, tensor, byte, element, sizeof element))
+	if (l->locate && l->locate(l->user_of_names, tensor, byte, element, sizeof element))
 		put(&o, "%s ('%s' +%llu)", element, tensor, (unsigned long long)byte);
 	else
 		put(&o, "'%s' +%llu", tensor, (unsigned long long)byte);
 	return text;
+}
+
+TensorText tensor_text(const Worker *k, const TileCpuTensorMap *map)
+{
+	const TileCpuLaunch *l = k->launch;
+	const char *name = l->tensor_of ? l->tensor_of(l->user_of_names, map) : NULL;
+	TensorText x;
+
+	if (name)
+		snprintf(x.text, sizeof x.text, "tensor '%s'", name);
+	else
+		snprintf(x.text, sizeof x.text, "its tensor");
+	return x;
 }

@@ -43,7 +43,7 @@ void transfer_box(Thread *t, Transfer *x, const TileCpuTensorMap *map, uint32_t 
 	if (map->swizzle_bytes && x->row_bytes > map->swizzle_bytes)
 		report_fail(t, line, "rows of a TMA box have %u bytes, more than its swizzle of %u", x->row_bytes, map->swizzle_bytes);
 	if ((int64_t)coord[0] * map->element_bytes % 16)
-		report_fail(t, line, "a TMA box begins at column %d of its tensor, which is %lld bytes: not a multiple of 16", coord[0],
+		report_fail(t, line, "a TMA box begins at column %d of %s, which is %lld bytes: not a multiple of 16", coord[0], tensor_text(t->cta->worker, map).text,
 			(long long)coord[0] * map->element_bytes);
 	check_shared(t, "TMA box", smem, x->bytes, 128, line);
 }

@@ -112,6 +112,8 @@ tilert_status rt_cpu_prepare(tilert_prepared *p, const MapSpec *specs);
 tilert_status rt_cpu_launch(const tilert_prepared *p, tilert_stream s);
 /* locate.c: "x[3][4]", the element that byte of a tensor belongs to; false where its strides, or its name, do not tell. */
 bool rt_locate(const tilert_prepared *p, const char *tensor, uint64_t byte, char *text, size_t size);
+/* The name of the tensor that one of the launch's maps is of. */
+const char *rt_tensor_of_map(const tilert_prepared *p, const void *map);
 tilert_status rt_cuda_code_load(tilert_module *m);
 void rt_cuda_code_unload(tilert_module *m);
 tilert_status rt_cuda_prepare(tilert_prepared *p, const MapSpec *specs);

@@ -85,6 +85,11 @@ static bool locate(const void *user, const char *tensor, uint64_t byte, char *te
 	return rt_locate(user, tensor, byte, text, size);
 }
 
+static const char *tensor_of(const void *user, const TileCpuTensorMap *map)
+{
+	return rt_tensor_of_map(user, map);
+}
+
 tilert_status rt_cpu_launch(const tilert_prepared *p, tilert_stream stream)
 {
 	const KernelMeta *k = p->kernel->meta;
@@ -98,7 +103,8 @@ tilert_status rt_cpu_launch(const tilert_prepared *p, tilert_stream stream)
 		.files = tilecpu_image_files(p->kernel->module->code),
 		.tiles = tilecpu_image_tiles(p->kernel->module->code, k->name),
 		.locate = locate,
-		.locate_user = p,
+		.tensor_of = tensor_of,
+		.user_of_names = p,
 		.grid = { p->grid[0], p->grid[1], p->grid[2] },
 		.threads = k->threads,
 		.cluster = k->cluster,

@@ -1,4 +1,4 @@
-/* locate.c - the element of a tensor that a byte of it belongs to, for reports of the CPU device. */
+/* locate.c - names for reports of the CPU device: the element of a tensor that a byte belongs to, the tensor that a map is of. */
 #include <stdio.h>
 #include <string.h>
 
@@ -75,4 +75,14 @@ bool rt_locate(const tilert_prepared *p, const char *tensor, uint64_t byte, char
 	for (int i = 0; i < t->rank && length < size; i++)
 		length += (size_t)snprintf(text + length, size - length, "[%lld]", (long long)(d[i].index < 0 ? 0 : d[i].index));
 	return length < size;
+}
+
+const char *rt_tensor_of_map(const tilert_prepared *p, const void *map)
+{
+	const KernelMeta *k = p->kernel->meta;
+
+	for (size_t i = 0; i < k->n_maps; i++)
+		if (map == &p->maps[i])
+			return k->tensors[k->maps[i].tensor].name;
+	return NULL;
 }

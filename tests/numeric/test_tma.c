@@ -220,7 +220,7 @@ static void stores_begin_in_the_tensor(void **state)
 	for (int end = 0; r->is_cpu && end <= X_ROWS; end += 5) {
 		tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("y", &y), arg_int("start", -3), arg_int("end", end) };
 		assert_int_equal(run_try(r, "store_limited", args, 4), TILERT_EDEVICE);
-		assert_non_null(strstr(tilert_last_error(), end < 13 ? "begins before the tensor, at a negative index, and is cut" : "begins before its tensor, at index -3"));
+		assert_non_null(strstr(tilert_last_error(), end < 13 ? "begins before the tensor, at a negative index, and is cut" : "begins before tensor 'y', at index -3"));
 	}
 	tensor_untouched(&y);
 	tensor_free(&x);
