@@ -2,10 +2,12 @@
  *
  * Needs: layouts.  Establishes: {inst} on mma (wgmma_ss, wgmma_rs, mma_sync) and
  * copy (reg, ldmatrix, stmatrix, vector); {align} of tensors: the bytes of the
- * widest vector that an access of them may have, which a launch checks.
+ * widest vector that an access of them may have, which a launch checks.  One that
+ * single elements are read or written of alone has none: it may be a slice.
  */
 #include <string.h>
 
+#include "compiler/analysis/effects.h"
 #include "compiler/analysis/index.h"
 #include "compiler/passes/pass.h"
 
@@ -79,6 +81,19 @@ static void align_tensor(Tir *t, Op *tensor)
 		attr_set_int(t, tensor, AT_ALIGN, elements * bytes);
 }
 
+static bool of_one_element(const Op *op)
+{
+	return (op->code == OP_LOAD || op->code == OP_STORE || op->code == OP_ATOMIC) && !tir_enclosing(op, OP_PARALLEL);
+}
+
+static void align_tensors(Tir *t, const Op *op)
+{
+	Effect e[MAX_EFFECTS];
+	for (int i = 0, n = of_one_element(op) ? 0 : op_effects(op, e); i < n; i++)
+		if (e[i].tile.object->code == OP_TENSOR && !attr_get(e[i].tile.object, AT_ALIGN))
+			align_tensor(t, e[i].tile.object);
+}
+
 typedef struct Select { Tir *t; bool ok; } Select;
 
 static bool visit(Op *op, void *user)
@@ -88,8 +103,7 @@ static bool visit(Op *op, void *user)
 		s->ok &= select_mma(s->t, op);
 	else if (op->code == OP_COPY)
 		select_copy(s->t, op);
-	else if (op->code == OP_TENSOR)
-		align_tensor(s->t, op);
+	align_tensors(s->t, op);
 	return true;
 }
 

@@ -184,7 +184,7 @@ TILERT_API tilert_status tilert_kernel_extents(const tilert_kernel *k, size_t i,
 
 /**
  * A launch checked once: arguments matched by name, dims bound from the tensors and compared, strides, alignment
- * (16 bytes where TMA needs it) and dtypes checked, tensor maps built.  Reusable for the same arguments;
+ * (of the widest access: 16 bytes with TMA, less where rows are odd, an element where single elements are read or written alone) and dtypes checked, tensor maps built.  Reusable for the same arguments;
  * tilert_prepared_launch then only queues.
  */
 typedef struct tilert_prepared tilert_prepared;
