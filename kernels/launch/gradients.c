@@ -28,6 +28,17 @@ tilert_status gradients_clear(Queue *q, Sequences s, const Rows r[GRADIENTS])
 	return queue_shared(q, CLEAR, &a);
 }
 
+tilert_status gradients_of_none(Queue *q, Sequences s, const Rows r[GRADIENTS], tilert_ptr da_log, tilert_ptr ddt_bias, int64_t width)
+{
+	Rows sums[GRADIENTS]; /* as the gate's and beta's of one token */
+	for (int i = 0; i < GRADIENTS; i++)
+		sums[i] = (Rows){ .dtype = i == DG || i == DBETA ? TILERT_F32 : TILERT_BF16, .batch = 1, .tokens = 1, .heads = r[DV].heads, .width = 1, .unit = r[i].unit };
+	sums[DG].p = ddt_bias, sums[DG].width = width;
+	sums[DBETA].p = da_log;
+	tilert_status status = s.cu_seqlens && s.tokens > 0 ? gradients_clear(q, s, r) : TILERT_OK;
+	return status == TILERT_OK && (da_log || ddt_bias) ? gradients_clear(q, (Sequences){ .batch = 1, .tokens = 1, .dtype = s.dtype }, sums) : status;
+}
+
 /* Those of each slot and value head; behind them what they are made of. */
 static int64_t powers_of(Sequences s, int64_t value_heads) { return sequences_slots(s) * value_heads * (int64_t)sizeof(float); }
 

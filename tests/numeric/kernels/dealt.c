@@ -161,7 +161,7 @@ static void run_shares(const void *spec)
 	for (int i = 1; i <= SHORT_ONES; i++)
 		cu[i + 1] = cu[i] + 17 + (int32_t)pick(&r, 240);
 	Buffer offsets = buffer_of(cu, sizeof cu);
-	int32_t *got = shared_out(&(Shares){ .sequences = (int)n - 1, .lanes = LANES, .ctas = CTAS, .tokens = cu[n - 1] }, &offsets);
+	int32_t *got = shared_out(&(Shares){ .sequences = (int)n - 1, .lanes = LANES, .ctas = CTAS, .tokens = cu[n - 1], .each = -2 }, &offsets);
 	int64_t tokens = 0;
 	for (int c = 0; c < CTAS; c++) {
 		const int32_t *s = &got[4 * c];

@@ -250,7 +250,7 @@ static void run_random(const void *unused)
 
 size_t gdn_backward_cases(NumericCase *out)
 {
-	static const int mixed[] = { 40, 0, 1, 65, 33, 130, -1 }, few[] = { 33, 0, 66, -1 }, long_ones[] = { 300, 0, 550, 20, -1 }, longest[] = { 300, 5000, 0, 4200, -1 };
+	static const int mixed[] = { 40, 0, 1, 65, 33, 130, -1 }, few[] = { 33, 0, 66, -1 }, long_ones[] = { 300, 0, 550, 20, -1 }, longest[] = { 300, 5000, 0, 4200, -1 }, no_lengths[] = { -1 };
 #define IN(...) .in = { __VA_ARGS__ }
 	static const struct { const char *name; void (*run)(const void *); GdnRow row; } cases[] = {
 		{ "mild", run_gradients, { IN(.tokens = 173, .qk_heads = 2, .seed = 1) } },
@@ -390,6 +390,8 @@ size_t gdn_backward_cases(NumericCase *out)
 		{ "wild_offsets_cut", run_wild, { .lengths = long_ones, .lengths_i64 = true, IN(.seed = 76), .states = GDN_BOTH, .processors = 16 } },
 		{ "random_calls", run_random, { IN(.seed = 43) } },
 		{ "nothing_to_do", run_nothing, { IN(.batch = 2, .seed = 28), .states = GDN_BOTH } },
+		{ "no_tokens", run_nothing, { IN(.batch = 2, .value_heads = 3, .seed = 128), .options = RAW, .states = GDN_BOTH } },
+		{ "no_sequences", run_nothing, { .lengths = no_lengths, .spare = 70, IN(.value_heads = 2, .seed = 129), .options = NORM | RAW } },
 		{ "refuses_wrong_arguments", run_refusals, { IN(.batch = 2, .tokens = 3, .qk_heads = 2, .seed = 29), .states = GDN_BOTH } },
 	};
 #undef IN

@@ -254,6 +254,7 @@ static void run_refusals(const void *row)
 	REFUSED(f.dtype = (tilert_dtype)99, "dtype is 99", "bf16");
 	REFUSED(f.gate_dtype = (tilert_dtype)0, "gate_dtype is 0", "bf16");
 	REFUSED(f.beta_dtype = (tilert_dtype)-1, "beta_dtype is -1", "bf16");
+	REFUSED(f.split = (tilekern_split)9, "split is 9", "3");
 	REFUSED(p.da_log = p.workspace, "da_log", "0x0");
 	REFUSED(p.ddt_bias = p.workspace, "ddt_bias", "0x0");
 	REFUSED((f.saved = p.dout, f.saved_bytes = 8), "saved_bytes is 8", "are needed");
@@ -378,7 +379,7 @@ static void run_random(const void *unused)
 
 size_t kda_backward_cases(NumericCase *out)
 {
-	static const int mixed[] = { 40, 0, 1, 65, 33, 130, -1 }, few[] = { 33, 0, 66, -1 }, two[] = { 1000, 600, -1 }, longest[] = { 70, 1100, 0, 500, -1 }, dealt[] = { 250, 0, 1100, 33, 900, 300, 1, -1 };
+	static const int mixed[] = { 40, 0, 1, 65, 33, 130, -1 }, few[] = { 33, 0, 66, -1 }, two[] = { 1000, 600, -1 }, longest[] = { 70, 1100, 0, 500, -1 }, dealt[] = { 250, 0, 1100, 33, 900, 300, 1, -1 }, no_lengths[] = { -1 };
 	static const struct { const char *name; void (*run)(const void *); KdaRow row; } cases[] = {
 		{ "bounded", run_gradients, { .tokens = 173, .value_heads = 2, .qk_heads = 2, .seed = 1 } },
 		{ "states", run_gradients, { .batch = 2, .tokens = 77, .gate = KDA_MILD, .states = KDA_BOTH, .seed = 2 } },
@@ -520,6 +521,8 @@ size_t kda_backward_cases(NumericCase *out)
 		{ "wild_offsets_cut", run_wild, { .lengths = longest, .lengths_i64 = true, .key_dim = 64, .value_dim = 64, .states = KDA_BOTH, .processors = 6, .seed = 76 } },
 		{ "random_calls", run_random, { .seed = 25 } },
 		{ "nothing_to_do", run_nothing, { .batch = 2, .states = KDA_BOTH, .seed = 19 } },
+		{ "no_tokens", run_nothing, { .batch = 2, .qk_heads = 3, .key_dim = 72, .options = RAW, .states = KDA_BOTH, .seed = 119 } },
+		{ "no_sequences", run_nothing, { .lengths = no_lengths, .spare = 70, .qk_heads = 2, .options = NORM | BOUND, .seed = 120 } },
 		{ "16_bit_parameters_beside_their_gradients", run_neighbours, { .tokens = 3, .value_heads = 8, .options = RAW, .sixteen = true, .seed = 55 } },
 		{ "refuses_wrong_arguments", run_refusals, { .batch = 2, .tokens = 3, .qk_heads = 2, .states = KDA_BOTH, .seed = 20 } },
 	};

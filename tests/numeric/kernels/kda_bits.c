@@ -14,6 +14,25 @@ static void run_odd_strides(const void *row)
 	kda_run_free(r);
 }
 
+/* Offsets are a slice of more of them, at any address. */
+static void run_offsets_slice(const void *row)
+{
+	KdaRun *r = kda_run_make(row);
+	const int64_t n = r->sequences + 1;
+	int32_t *x = memory((size_t)(n + 1) * sizeof *x);
+	x[0] = -1;
+	for (int64_t i = 0; i < n; i++)
+		x[i + 1] = (int32_t)r->offsets[i];
+	const Buffer all = buffer_of(x, (size_t)(n + 1) * sizeof *x);
+	r->p.cu_seqlens = all.p + sizeof *x;
+	free(x);
+	kda_run_poison(r);
+	kda_run_forward(r);
+	kda_run_check(r);
+	kda_run_free(r);
+	buffer_free(all);
+}
+
 /* A second run, on the CPU device under another schedule, gives the same bits; so does the two-step interface. */
 static void run_repeatable(const void *row)
 {
@@ -223,6 +242,7 @@ size_t kda_bits_cases(NumericCase *out)
 {
 	static const struct { const char *name; void (*run)(const void *); KdaRow row; } all[] = {
 		{ "strides_of_single_things", run_odd_strides, { .tokens = 70, .states = KDA_FINAL, .seed = 18 } },
+		{ "offsets_slice", run_offsets_slice, { .lengths = pair, .states = KDA_FINAL, .seed = 40 } },
 		{ "is_repeatable", run_repeatable, { .tokens = 100, .value_heads = 2, .states = KDA_BOTH, .seed = 1 } },
 		{ "is_repeatable_any_gate", run_repeatable, { .lengths = all_lengths, .spare = 20, .gate = KDA_ANY, .options = NORM, .states = KDA_BOTH, .seed = 2 } },
 		{ "causal", run_causal, { .split = TILEKERN_SPLIT_OFF, .tokens = 100, .states = KDA_INITIAL, .seed = 3 } },

@@ -99,7 +99,7 @@ static void choose_slots(Pool *p, Random *random)
 /* Sequences without a state, and those that are told to start without one, start from zeros. */
 static void choose_starts(Pool *p)
 {
-	unsigned char *has = memory((size_t)p->sequences + 1);
+	unsigned char *before = memory((size_t)p->sequences + 1), *has = before + 1; /* a slice, at any address */
 	for (int64_t n = 0; n < p->sequences; n++) {
 		has[n] = !p->spec.has || n % 3 != 1 ? (unsigned char)(1 + n % 255) : 0;
 		if (p->start && (p->from[n] == NONE || !has[n]))
@@ -108,8 +108,8 @@ static void choose_starts(Pool *p)
 			p->from[n] = -2 - p->from[n]; /* the slot has NaN */
 	}
 	if (p->spec.has)
-		p->has = buffer_of(has, (size_t)p->sequences);
-	free(has);
+		p->has = buffer_of(before, (size_t)p->sequences + 1);
+	free(before);
 }
 
 /* ---- memory ---- */
@@ -151,7 +151,7 @@ static void fill_fields(Pool *p)
 	*f->state_v_first = p->v_first;
 	*f->initial_state = p->initial ? p->h0.p + at : 0;
 	*f->final_state = p->final ? p->ht.p + at : 0;
-	*f->has_initial_state = p->has.p;
+	*f->has_initial_state = p->has.p ? p->has.p + 1 : 0;
 	*f->indices_dtype = p->spec.i64 ? TILERT_I64 : TILERT_I32;
 	*f->state_indices = p->index.p;
 	*f->output_indices = p->outdex.p;
