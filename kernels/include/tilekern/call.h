@@ -68,7 +68,8 @@ typedef enum tilekern_split {
  * strides that are multiples of 8 elements: 60 channels are served in rows of 64, but not contiguous heads of 60.  Rows that a
  * call writes are filled with zeros up to the next multiple of 8 channels.
  *
- * What a call writes must not overlap anything else of the call, nor itself by its strides, except that final_state may be initial_state (below); tensors interleaved in one buffer
+ * What a call writes must not overlap anything else of the call, nor itself by its strides, except that final_state may be initial_state (below), and checkpoint_state the same pool,
+ * whose slots then are to be different ones, which is not looked at; tensors interleaved in one buffer
  * (q, k, v in a convolution's output) are fine.
  *
  * Packed sequences.  cu_seqlens are sequences + 1 token offsets on the device, ascending from 0; batch is 1 and `tokens` the capacity: the last
