@@ -259,6 +259,29 @@ static void read_line(LogReader *lr, const char *line)
 	}
 }
 
+static int fuller_first(const void *x, const void *y)
+{
+	const RoleRegisters *a = x, *b = y;
+	const int64_t left = a->fragments * b->has, right = b->fragments * a->has;
+	return (left < right) - (left > right);
+}
+
+/* ptxas has no more than sums of a kernel, and any role may be the one that spills. */
+static void note_roles(LogReader *lr, const Op *kernel)
+{
+	RoleRegisters list[ROLES_MAX];
+	const int n = roles_of(lr->t, kernel, list);
+	const char *text = "";
+	qsort(list, (size_t)n, sizeof *list, fuller_first);
+	for (int i = 0; i < n; i++)
+		text = arena_printf(lr->a, "%s%s %lld of %lld in '%s'", text, i ? "," : "", (long long)list[i].fragments, (long long)list[i].has, attr_text(list[i].role, AT_NAME, "?"));
+	const RoleRegisters whole = role_fullest(lr->t, kernel);
+	if (n)
+		diag_note(lr->t->diags, list[0].role->loc, "ptxas does not say in which role; of its registers per thread fragments take%s", text);
+	else
+		diag_note(lr->t->diags, kernel->loc, "fragments take %lld of %lld registers per thread", (long long)whole.fragments, (long long)whole.has);
+}
+
 static void report_spills(LogReader *lr)
 {
 	for (int i = 0; i < lr->r->nkernels; i++) {
@@ -266,11 +289,9 @@ static void report_spills(LogReader *lr)
 		if (k->spill_stores + k->spill_loads == 0 || lr->o->allow_spill)
 			continue;
 		const Op *op = kernel_named(lr->t, k->name, strlen(k->name));
-		RoleRegisters full = role_fullest(lr->t, op);
 		diag_error(lr->t->diags, op->loc, W_SPILL,
 			"kernel '%s' does not fit its registers: %d bytes of spill stores, %d of spill loads", k->name, k->spill_stores, k->spill_loads);
-		diag_note(lr->t->diags, full.role->loc, "%s '%s' is the fullest: %lld registers per thread, of which fragments take %lld",
-			full.role->code == OP_ROLE ? "role" : "kernel", attr_text(full.role, AT_NAME, "?"), (long long)full.has, (long long)full.fragments);
+		note_roles(lr, op);
 		diag_help(lr->t->diags, "smaller fragments, more warps or setmaxnreg give room; -Wno-spill compiles it nevertheless");
 		lr->ok = false;
 	}
