@@ -275,11 +275,12 @@ static void note_roles(LogReader *lr, const Op *kernel)
 	qsort(list, (size_t)n, sizeof *list, fuller_first);
 	for (int i = 0; i < n; i++)
 		text = arena_printf(lr->a, "%s%s %lld of %lld in '%s'", text, i ? "," : "", (long long)list[i].fragments, (long long)list[i].has, attr_text(list[i].role, AT_NAME, "?"));
-	const RoleRegisters whole = role_fullest(lr->t, kernel);
-	if (n)
+	if (n) {
 		diag_note(lr->t->diags, list[0].role->loc, "ptxas does not say in which role; of its registers per thread fragments take%s", text);
-	else
-		diag_note(lr->t->diags, kernel->loc, "fragments take %lld of %lld registers per thread", (long long)whole.fragments, (long long)whole.has);
+		return;
+	}
+	const RoleRegisters all = role_fullest(lr->t, kernel);
+	diag_note(lr->t->diags, kernel->loc, "fragments take %lld of %lld registers per thread", (long long)all.fragments, (long long)all.has);
 }
 
 static void report_spills(LogReader *lr)

@@ -68,12 +68,10 @@ static Plan plan(const Params *p, const tilekern_gdn_params *f, int sm_count)
 	return l;
 }
 
-static bool has_tokens(const tilekern_gdn_params *f) { return sequences_count(SEQUENCES_OF(f)) > 0 && f->tokens > 0; }
-
 static size_t workspace(const void *p, int sm_count)
 {
 	tilekern_gdn_params f;
-	return take("", p, &f) == TILERT_OK && has_tokens(&f) ? plan(p, &f, sm_count).bytes : 0;
+	return take("", p, &f) == TILERT_OK && sequences_have_tokens(SEQUENCES_OF(&f)) ? plan(p, &f, sm_count).bytes : 0;
 }
 
 /* ---- Checks --------------------------------------------------------------------------------------------------- */
@@ -140,7 +138,7 @@ static tilert_status check(const char *who, const void *params)
 		return s;
 	f = inputs(&f);
 	s = check_served(who, p, &f);
-	if (s == TILERT_OK && !gdn_family->idle(&f))
+	if (s == TILERT_OK && !idle(p))
 		s = check_own(who, p, &f);
 	f.states = f.u = f.records = 0; /* the rest as the forward checks it, its output where dv comes later */
 	f.workspace = p->workspace;
@@ -186,13 +184,11 @@ static void add_arguments(Args *a, const Params *p, const tilekern_gdn_params *f
 	args_tensor(a, "ddt_bias", p->ddt_bias, TILERT_F32, 1, heads, NULL);
 }
 
-/* The gradient of the states passes through. */
 static tilert_status queue_none(Queue *q, const Params *p, const tilekern_gdn_params *f)
 {
 	const Rows rows[] = ROWS_OF(p, f);
 	const States ends = GRADIENTS_STATES_OF(p, f);
-	tilert_status s = sequences_count(SEQUENCES_OF(f)) > 0 ? states_only(q, &ends) : TILERT_OK;
-	return s == TILERT_OK ? gradients_of_none(q, SEQUENCES_OF(f), rows, p->da_log, p->ddt_bias, 1) : s;
+	return gradients_of_none(q, SEQUENCES_OF(f), rows, &ends, p->da_log, p->ddt_bias, 1);
 }
 
 /* The forward again: records, the states that enter the chunks, u.  scan_wide makes o, too. */
@@ -239,7 +235,7 @@ static tilert_status queue(Queue *q, const void *params, int sm_count)
 	if (s != TILERT_OK)
 		return s;
 	f = inputs(&f);
-	return !has_tokens(&f) ? queue_none(q, p, &f) : queue_all(q, p, &f);
+	return !sequences_have_tokens(SEQUENCES_OF(&f)) ? queue_none(q, p, &f) : queue_all(q, p, &f);
 }
 
 static void init(void *p) { tilekern_gdn_backward_params_init(p); }

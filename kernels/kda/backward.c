@@ -74,12 +74,10 @@ static Plan plan(const Params *p, const tilekern_kda_params *f, int sm_count)
 	return l;
 }
 
-static bool has_tokens(const tilekern_kda_params *f) { return sequences_count(SEQUENCES_OF(f)) > 0 && f->tokens > 0; }
-
 static size_t workspace(const void *p, int sm_count)
 {
 	tilekern_kda_params f;
-	return take("", p, &f) == TILERT_OK && has_tokens(&f) ? plan(p, &f, sm_count).bytes : 0;
+	return take("", p, &f) == TILERT_OK && sequences_have_tokens(SEQUENCES_OF(&f)) ? plan(p, &f, sm_count).bytes : 0;
 }
 
 /* ---- Checks --------------------------------------------------------------------------------------------------- */
@@ -131,7 +129,7 @@ static tilekern_kda_params checkable(const Params *p, const tilekern_kda_params 
 	c.o_strides = p->dv ? p->dv_strides : (tilekern_strides){ 0, 0, 0 };
 	c.saved = f->saved;
 	c.workspace_bytes = 0;
-	if (c.split <= TILEKERN_SPLIT_INVARIANT)
+	if ((unsigned)c.split <= TILEKERN_SPLIT_INVARIANT)
 		c.split = TILEKERN_SPLIT_OFF; /* which needs none */
 	return c;
 }
@@ -145,7 +143,7 @@ static tilert_status check(const char *who, const void *params)
 		return s;
 	const tilekern_kda_params c = checkable(p, &f);
 	s = check_served(who, p, &f);
-	if (s == TILERT_OK && !kda_family->idle(&f))
+	if (s == TILERT_OK && !idle(p))
 		s = check_own(who, p, &f);
 	return s == TILERT_OK ? kda_family->check(who, &c) : s;
 }
@@ -226,13 +224,11 @@ static tilert_status queue_heads(Queue *q, const Args *whole, const Params *p, c
 	return queue_kernel(q, (int[AXES]){ backward_heads, f->dtype == TILERT_F16 ? f16 : bf16, f->key_dim <= WIDE ? WIDE : MOST, any }, &a);
 }
 
-/* The gradient of the states passes through. */
 static tilert_status queue_none(Queue *q, const Params *p, const tilekern_kda_params *f)
 {
 	const Rows rows[] = ROWS_OF(p, f);
 	const States ends = GRADIENTS_STATES_OF(p, f);
-	tilert_status s = sequences_count(SEQUENCES_OF(f)) > 0 ? states_only(q, &ends) : TILERT_OK;
-	return s == TILERT_OK ? gradients_of_none(q, SEQUENCES_OF(f), rows, p->da_log, p->ddt_bias, f->key_dim) : s;
+	return gradients_of_none(q, SEQUENCES_OF(f), rows, &ends, p->da_log, p->ddt_bias, f->key_dim);
 }
 
 static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_params *f, int sm_count)
@@ -278,7 +274,7 @@ static tilert_status queue(Queue *q, const void *params, int sm_count)
 	tilert_status s = take(q->who, p, &f);
 	if (s != TILERT_OK)
 		return s;
-	return !has_tokens(&f) ? queue_none(q, p, &f) : queue_all(q, p, &f, sm_count);
+	return !sequences_have_tokens(SEQUENCES_OF(&f)) ? queue_none(q, p, &f) : queue_all(q, p, &f, sm_count);
 }
 
 static void init(void *p) { tilekern_kda_backward_params_init(p); }

@@ -28,14 +28,16 @@ tilert_status gradients_clear(Queue *q, Sequences s, const Rows r[GRADIENTS])
 	return queue_shared(q, CLEAR, &a);
 }
 
-tilert_status gradients_of_none(Queue *q, Sequences s, const Rows r[GRADIENTS], tilert_ptr da_log, tilert_ptr ddt_bias, int64_t width)
+tilert_status gradients_of_none(Queue *q, Sequences s, const Rows r[GRADIENTS], const States *ends, tilert_ptr da_log, tilert_ptr ddt_bias, int64_t width)
 {
 	Rows sums[GRADIENTS]; /* as the gate's and beta's of one token */
 	for (int i = 0; i < GRADIENTS; i++)
 		sums[i] = (Rows){ .dtype = i == DG || i == DBETA ? TILERT_F32 : TILERT_BF16, .batch = 1, .tokens = 1, .heads = r[DV].heads, .width = 1, .unit = r[i].unit };
 	sums[DG].p = ddt_bias, sums[DG].width = width;
 	sums[DBETA].p = da_log;
-	tilert_status status = s.cu_seqlens && s.tokens > 0 ? gradients_clear(q, s, r) : TILERT_OK;
+	tilert_status status = ends->sequences > 0 ? states_only(q, ends) : TILERT_OK;
+	if (status == TILERT_OK && s.cu_seqlens && s.tokens > 0)
+		status = gradients_clear(q, s, r);
 	return status == TILERT_OK && (da_log || ddt_bias) ? gradients_clear(q, (Sequences){ .batch = 1, .tokens = 1, .dtype = s.dtype }, sums) : status;
 }
 
@@ -140,7 +142,7 @@ static tilert_status check_regions(const char *who, const GradientsCheck *c)
 tilert_status gradients_check(const char *who, const GradientsCheck *c)
 {
 	const Rows *dout = &c->gradients[DOUT];
-	tilert_status s = check_pointers(who, &(CheckPointer){ "dout", dout->p, 16, dout->tokens > 0 }, 1);
+	tilert_status s = check_pointers(who, &(CheckPointer){ "dout", dout->p, 16, dout->batch > 0 && dout->tokens > 0 }, 1);
 	if (s == TILERT_OK)
 		s = check_strides(who, c->gradients, GRADIENTS);
 	if (s == TILERT_OK)

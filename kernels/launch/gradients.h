@@ -15,8 +15,9 @@ enum { DOUT, DQ, DK, DV, DG, DBETA, GRADIENTS };
 	[DBETA] = { "dbeta", (p)->dbeta, (f)->beta_dtype, (f)->batch, (f)->tokens, (f)->value_heads, 1, (p)->dbeta_strides, 1, true } }
 /* Zeros into the rows behind the last of packed sequences. */
 tilert_status gradients_clear(Queue *q, Sequences s, const Rows r[GRADIENTS]);
-/* Of a call of no tokens or no sequences: zeros into all rows, and into the gradients of a_log and dt_bias, [value heads] and [value heads][width], which are sums of none. */
-tilert_status gradients_of_none(Queue *q, Sequences s, const Rows r[GRADIENTS], tilert_ptr da_log, tilert_ptr ddt_bias, int64_t width);
+/* Of a call of no tokens or no sequences: the gradient of the states passes through; zeros into all rows, and into the gradients of a_log and dt_bias, [value heads] and [value heads][width], which are sums of
+ * none. */
+tilert_status gradients_of_none(Queue *q, Sequences s, const Rows r[GRADIENTS], const States *ends, tilert_ptr da_log, tilert_ptr ddt_bias, int64_t width);
 
 /* In fp16 gradients between the kernels are times powers of two (stages/power.tile): bytes of workspace for these, 0 where the dtype is another; `powers`, for the kernels. */
 int64_t gradients_powers_bytes(Sequences s, tilert_dtype dtype, int64_t value_heads);

@@ -6,6 +6,8 @@ static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t sequences_count(Sequences s) { return s.cu_seqlens ? s.sequences : s.batch; }
 
+bool sequences_have_tokens(Sequences s) { return sequences_count(s) > 0 && s.tokens > 0; }
+
 int64_t sequences_slots(Sequences s)
 {
 	return s.cu_seqlens ? s.tokens / SLOT_TOKENS + s.sequences : s.batch * ceil_div(s.tokens, SLOT_TOKENS);

@@ -10,6 +10,7 @@ typedef struct Sequences { int64_t batch, tokens, sequences; tilert_ptr cu_seqle
 #define SEQUENCES_OF(p) ((Sequences){ (p)->batch, (p)->tokens, (p)->sequences, (p)->cu_seqlens, (p)->seqlens_dtype })
 
 int64_t sequences_count(Sequences s);
+bool sequences_have_tokens(Sequences s); /* some, or capacity for some */
 int64_t sequences_slots(Sequences s);
 /* heads: of what has slots or runs by sequence, `blocks` of each; their numbers must have 32 bits. */
 tilert_status sequences_check(const char *who, Sequences s, int64_t heads, int64_t blocks);

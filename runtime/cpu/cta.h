@@ -495,6 +495,11 @@ void check_set(Thread *t, const char *what, const float *registers, uint32_t n, 
 
 /* ---- report.c ---- */
 
+/* Text that ends where there is no more room. */
+typedef struct Text {
+	char *at, *end;
+} Text;
+void text_add(Text *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Records the first error of the worker; t may be NULL.  Returns only to the scheduler. */
 void report_error(Worker *k, Thread *t, uint32_t line, const char *format, ...) __attribute__((format(printf, 4, 5)));
 _Noreturn void report_fail(Thread *t, uint32_t line, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -1,30 +1,9 @@
 /* place.c - what the source calls a byte of shared memory, of all tiles that lie there, or of a tensor: the element. */
 #include "runtime/cpu/cta.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 enum { MOST_NAMED = 3 };
-
-/* ---- text that ends where there is no more room ---- */
-
-typedef struct Out {
-	char *text;
-	size_t size, length;
-} Out;
-
-static void put(Out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void put(Out *o, const char *format, ...)
-{
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(o->text + o->length, o->size - o->length, format, args);
-	va_end(args);
-	o->length = o->length + (size_t)n < o->size ? o->length + (size_t)n : o->size - 1;
-}
 
 /* ---- tiles ---- */
 
@@ -62,53 +41,53 @@ static uint32_t straightened(const TileCpuTile *t, uint32_t at)
 	return row * t->extents[t->rank - 1] * t->element_bytes + column;
 }
 
-static void put_element(Out *o, const TileCpuTile *t, uint32_t offset)
+static void put_element(Text *x, const TileCpuTile *t, uint32_t offset)
 {
 	uint32_t stage = stage_of(t, offset), at = offset - t->offset - stage * t->stage_bytes, below = bytes_of(t), plane;
 
-	put(o, "%s", t->name);
+	text_add(x, "%s", t->name);
 	if (t->ring)
-		put(o, "[%u]", stage);
+		text_add(x, "[%u]", stage);
 	if (t->swizzle) {
 		plane = t->extents[t->rank - 2] * t->extents[t->rank - 1] * t->element_bytes;
 		at = at / plane * plane + straightened(t, at % plane);
 	}
 	for (uint32_t d = t->ring; d < t->rank; d++) {
 		below /= t->extents[d];
-		put(o, "[%u]", at / below);
+		text_add(x, "[%u]", at / below);
 		at %= below;
 	}
 }
 
 const char *place_in_shared(const Worker *k, uint32_t offset, char *text, size_t size)
 {
-	Out o = { text, size, 0 };
+	Text x = { text, text + size };
 	uint32_t n = 0;
 
 	for (const TileCpuTile *t = k->launch->tiles; t && t->name[0]; t++)
 		if (has(t, offset) && n++ < MOST_NAMED) {
-			put(&o, "%s", n > 1 ? ", " : "");
-			put_element(&o, t, offset);
+			text_add(&x, "%s", n > 1 ? ", " : "");
+			put_element(&x, t, offset);
 		}
 	if (n > MOST_NAMED)
-		put(&o, " and %u more", n - MOST_NAMED);
+		text_add(&x, " and %u more", n - MOST_NAMED);
 	if (n)
-		put(&o, " (shared memory +%u)", offset);
+		text_add(&x, " (shared memory +%u)", offset);
 	else
-		put(&o, "shared memory +%u", offset);
+		text_add(&x, "shared memory +%u", offset);
 	return text;
 }
 
 const char *place_in_tensor(const Worker *k, const char *tensor, uint64_t byte, char *text, size_t size)
 {
 	const TileCpuLaunch *l = k->launch;
-	Out o = { text, size, 0 };
+	Text x = { text, text + size };
 	char element[PLACE_SIZE / 2];
 
 	if (l->locate && l->locate(l->user_of_names, tensor, byte, element, sizeof element))
-		put(&o, "%s ('%s' +%llu)", element, tensor, (unsigned long long)byte);
+		text_add(&x, "%s ('%s' +%llu)", element, tensor, (unsigned long long)byte);
 	else
-		put(&o, "'%s' +%llu", tensor, (unsigned long long)byte);
+		text_add(&x, "'%s' +%llu", tensor, (unsigned long long)byte);
 	return text;
 }
 

@@ -143,15 +143,7 @@ void tilecpu_interrupted(TileCpuThread *t, uint32_t line)
 	report_fail(thread_of(t), line, "the loop of this line has run for %g seconds without coming to a barrier", l->timeout);
 }
 
-/* ---- deadlock ---- */
-
-typedef struct Text {
-	char *at, *end;
-} Text;
-
-static void add(Text *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void add(Text *x, const char *format, ...)
+void text_add(Text *x, const char *format, ...)
 {
 	va_list args;
 	int n;
@@ -161,6 +153,8 @@ static void add(Text *x, const char *format, ...)
 	va_end(args);
 	x->at = n < x->end - x->at ? x->at + n : x->end - 1;
 }
+
+/* ---- deadlock ---- */
 
 static bool same_state(const Thread *a, const Thread *b)
 {
@@ -175,10 +169,10 @@ static void add_mbarrier(Text *x, Thread *t)
 
 	char name[NAME_SIZE];
 
-	add(x, "waits for mbarrier %s, parity %u: phase %u lacks %u of %u arrivals", mbarrier_name(b, name, sizeof name), t->wait_parity, b->phase,
+	text_add(x, "waits for mbarrier %s, parity %u: phase %u lacks %u of %u arrivals", mbarrier_name(b, name, sizeof name), t->wait_parity, b->phase,
 		b->pending, b->count);
 	if (b->tx)
-		add(x, " and %lld bytes", (long long)b->tx);
+		text_add(x, " and %lld bytes", (long long)b->tx);
 }
 
 static void add_product(Text *x, const Thread *t)
@@ -187,14 +181,14 @@ static void add_product(Text *x, const Thread *t)
 	const Thread *group = c->threads + t->abi.thread / WARPGROUP * WARPGROUP;
 	const char *separator = " of warps ";
 
-	add(x, "waits for a wgmma that not all threads of the warpgroup have issued: it lacks those");
+	text_add(x, "waits for a wgmma that not all threads of the warpgroup have issued: it lacks those");
 	for (uint32_t w = 0; w < WARPGROUP / WARP; w++) {
 		bool all = true;
 
 		for (uint32_t i = 0; i < WARP; i++)
 			all = all && group[w * WARP + i].products >= t->wait_object;
 		if (!all) {
-			add(x, "%s%u", separator, group[w * WARP].warp->index);
+			text_add(x, "%s%u", separator, group[w * WARP].warp->index);
 			separator = ", ";
 		}
 	}
@@ -212,19 +206,19 @@ static void add_wait(Text *x, Thread *t)
 		add_mbarrier(x, t);
 		break;
 	case WAIT_BARRIER:
-		add(x, "waits at %s: %u of %u threads have come", barrier_name(b->name, t->wait_object, name, sizeof name), b->arrived, b->threads);
+		text_add(x, "waits at %s: %u of %u threads have come", barrier_name(b->name, t->wait_object, name, sizeof name), b->arrived, b->threads);
 		break;
 	case WAIT_CLUSTER:
-		add(x, "waits at cluster_sync: %u of %u threads have come", k->cluster.arrived, k->live);
+		text_add(x, "waits at cluster_sync: %u of %u threads have come", k->cluster.arrived, k->live);
 		break;
 	case WAIT_WARP:
-		add(x, "waits for the other lanes in %s: %u of %u have come", t->wait_name, t->warp->meet.count, t->warp->size);
+		text_add(x, "waits for the other lanes in %s: %u of %u have come", t->wait_name, t->warp->meet.count, t->warp->size);
 		break;
 	case WAIT_PRODUCT:
 		add_product(x, t);
 		break;
 	default:
-		add(x, "has ended");
+		text_add(x, "has ended");
 	}
 }
 
@@ -247,14 +241,14 @@ static void add_warps(Text *x, const Thread *t, uint32_t listed[MAX_WARPS])
 		listed[w] |= here;
 	}
 	if (last == first)
-		add(x, "warp %u", first);
+		text_add(x, "warp %u", first);
 	else
-		add(x, "warps %u-%u", first, last);
+		text_add(x, "warps %u-%u", first, last);
 	if (lanes != (c->warps[first].size == WARP ? UINT32_MAX : (1u << c->warps[first].size) - 1)) {
 		if (lanes & (lanes - 1))
-			add(x, " lanes %08x", lanes);
+			text_add(x, " lanes %08x", lanes);
 		else
-			add(x, " lane %d", __builtin_ctz(lanes));
+			text_add(x, " lane %d", __builtin_ctz(lanes));
 	}
 }
 
@@ -269,13 +263,13 @@ static void add_cta(Text *x, const Cta *c)
 		if (listed[i / WARP] >> i % WARP & 1)
 			continue;
 		role_name(t, role, sizeof role);
-		add(x, "\n  %s, ", role);
+		text_add(x, "\n  %s, ", role);
 		if (c->worker->nctas > 1)
-			add(x, "CTA rank %u, ", t->abi.cluster_rank);
+			text_add(x, "CTA rank %u, ", t->abi.cluster_rank);
 		add_warps(x, t, listed);
 		if (t->wait != WAIT_DONE)
-			add(x, ", %s", line_text(c->worker, t->wait_line).text);
-		add(x, ": ");
+			text_add(x, ", %s", line_text(c->worker, t->wait_line).text);
+		text_add(x, ": ");
 		add_wait(x, t);
 	}
 }
@@ -287,7 +281,7 @@ void report_deadlock(Worker *k)
 	Text x = { k->error, k->error + sizeof k->error };
 
 	k->failed = true;
-	add(&x, "%s: kernel %s, CTA (%u, %u, %u): deadlock, every thread waits", text_or(l->source_name, "?"), text_or(l->kernel_name, "?"), block[0],
+	text_add(&x, "%s: kernel %s, CTA (%u, %u, %u): deadlock, every thread waits", text_or(l->source_name, "?"), text_or(l->kernel_name, "?"), block[0],
 		block[1], block[2]);
 	for (uint32_t i = 0; i < k->nctas; i++)
 		add_cta(&x, &k->ctas[i]);
