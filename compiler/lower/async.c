@@ -343,6 +343,7 @@ void lower_async(Lower *L, const Op *op)
 	case OP_SYNC: case OP_SYNC_ARRIVE: lower_sync(L, op); break;
 	case OP_SYNC_WARP: L->ops->syncwarp(L); break;
 	case OP_FENCE_ASYNC: L->ops->fence_async(L); break;
+	case OP_FENCE_ASYNC_GLOBAL: L->ops->fence_async_global(L); break;
 	case OP_FENCE_DEVICE: L->ops->fence_device(L); break;
 	case OP_UNFENCED: break;
 	case OP_CP_ASYNC_COMMIT: L->ops->cp_async_commit(L); break;

@@ -85,6 +85,7 @@ typedef struct Backend {
 	void (*cp_async_commit)(Lower *);
 	void (*cp_async_wait)(Lower *, int n);
 	void (*fence_async)(Lower *);
+	void (*fence_async_global)(Lower *);
 	void (*fence_device)(Lower *);
 	void (*bar_sync)(Lower *, V id, unsigned threads, const Op *object /* or NULL */);
 	void (*bar_arrive)(Lower *, V id, unsigned threads, const Op *object);

@@ -249,6 +249,7 @@ static void cpu_cp_async(Lower *L, V dst, V src, unsigned bytes, V valid)
 static void cpu_cp_async_commit(Lower *L) { call(L, "tilecpu_cp_async_commit", NULL, 1, (V[]){ self(L) }); }
 static void cpu_cp_async_wait(Lower *L, int n) { CALL(L, "tilecpu_cp_async_wait", NULL, const_i32(L, n)); }
 static void cpu_fence_async(Lower *L) { call(L, "tilecpu_fence_async", NULL, 1, (V[]){ self(L) }); }
+static void cpu_fence_async_global(Lower *L) { call(L, "tilecpu_fence_async_global", NULL, 1, (V[]){ self(L) }); }
 static void cpu_fence_device(Lower *L) { call(L, "tilecpu_fence_device", NULL, 1, (V[]){ self(L) }); }
 static void cpu_bar_sync(Lower *L, V id, unsigned threads, const Op *object)
 {
@@ -493,7 +494,7 @@ const Backend backend_cpu = {
 	.shared_access = cpu_shared_access, .global_access = cpu_global_access, .global_box = cpu_global_box, .global_bulk = cpu_global_bulk, .mbar_init = cpu_mbar_init, .mbar_init_done = cpu_nothing, .mbar_arrive = cpu_mbar_arrive, .mbar_arrive_at = cpu_mbar_arrive_at,
 	.mbar_expect = cpu_mbar_expect, .mbar_wait = cpu_mbar_wait, .tma_load = cpu_tma_load, .tma_store = cpu_tma_store,
 	.bulk_load = cpu_bulk_load, .bulk_store = cpu_bulk_store, .bulk_commit = cpu_bulk_commit, .bulk_wait = cpu_bulk_wait,
-	.cp_async = cpu_cp_async, .cp_async_commit = cpu_cp_async_commit, .cp_async_wait = cpu_cp_async_wait, .fence_async = cpu_fence_async, .fence_device = cpu_fence_device,
+	.cp_async = cpu_cp_async, .cp_async_commit = cpu_cp_async_commit, .cp_async_wait = cpu_cp_async_wait, .fence_async = cpu_fence_async, .fence_async_global = cpu_fence_async_global, .fence_device = cpu_fence_device,
 	.bar_sync = cpu_bar_sync, .bar_arrive = cpu_bar_arrive, .vote = cpu_vote, .syncwarp = cpu_syncwarp, .one_lane = cpu_one_lane, .shfl = cpu_shfl, .wgmma = cpu_wgmma,
 	.wgmma_fence = cpu_wgmma_fence, .wgmma_commit = cpu_wgmma_commit, .wgmma_wait = cpu_wgmma_wait, .pin = cpu_pin, .ldmatrix = cpu_ldmatrix,
 	.stmatrix = cpu_stmatrix, .movmatrix = cpu_movmatrix, .mma_sync = cpu_mma_sync, .grid_wait = cpu_nothing, .grid_launch = cpu_nothing,

@@ -232,6 +232,7 @@ static void nv_cp_async(Lower *L, V dst, V src, unsigned bytes, V valid)
 static void nv_cp_async_commit(Lower *L) { ptx(L, "cp.async.commit_group;", "~{memory}", NULL, NULL, 0); }
 static void nv_cp_async_wait(Lower *L, int n) { ptx(L, arena_printf(L->arena, "cp.async.wait_group %d;", n), "~{memory}", NULL, NULL, 0); }
 static void nv_fence_device(Lower *L) { ptx(L, "fence.acq_rel.gpu;", "~{memory}", NULL, NULL, 0); }
+static void nv_fence_async_global(Lower *L) { ptx(L, "fence.proxy.async.global;", "~{memory}", NULL, NULL, 0); }
 static void nv_fence_async(Lower *L) { ptx(L, "fence.proxy.async.shared::cta;", "~{memory}", NULL, NULL, 0); }
 
 static void nv_bar_sync(Lower *L, V id, unsigned threads, const Op *object)
@@ -600,7 +601,7 @@ const Backend backend_nvptx = {
 	.mbar_init = nv_mbar_init, .mbar_init_done = nv_mbar_init_done, .mbar_arrive = nv_mbar_arrive, .mbar_arrive_at = nv_mbar_arrive_at, .mbar_expect = nv_mbar_expect,
 	.mbar_wait = nv_mbar_wait, .tma_load = nv_tma_load, .tma_store = nv_tma_store, .bulk_load = nv_bulk_load, .bulk_store = nv_bulk_store,
 	.bulk_commit = nv_bulk_commit, .bulk_wait = nv_bulk_wait, .cp_async = nv_cp_async, .cp_async_commit = nv_cp_async_commit,
-	.cp_async_wait = nv_cp_async_wait, .fence_async = nv_fence_async, .fence_device = nv_fence_device, .bar_sync = nv_bar_sync, .bar_arrive = nv_bar_arrive,
+	.cp_async_wait = nv_cp_async_wait, .fence_async = nv_fence_async, .fence_async_global = nv_fence_async_global, .fence_device = nv_fence_device, .bar_sync = nv_bar_sync, .bar_arrive = nv_bar_arrive,
 	.vote = nv_vote, .syncwarp = nv_syncwarp, .one_lane = nv_one_lane, .shfl = nv_shfl, .wgmma = nv_wgmma, .wgmma_fence = nv_wgmma_fence, .wgmma_commit = nv_wgmma_commit,
 	.wgmma_wait = nv_wgmma_wait, .pin = nv_pin, .ldmatrix = nv_ldmatrix, .stmatrix = nv_stmatrix, .movmatrix = nv_movmatrix, .mma_sync = nv_mma_sync,
 	.grid_wait = nv_grid_wait, .grid_launch = nv_grid_launch, .cluster_sync = nv_cluster_sync, .clock = nv_clock, .timer = nv_timer, .print = nv_print,

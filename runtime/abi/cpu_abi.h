@@ -93,6 +93,7 @@ typedef struct TileCpuTile {
 	CPU(tilecpu_cp_async_commit, void, (TileCpuThread *t)) \
 	CPU(tilecpu_cp_async_wait, void, (TileCpuThread *t, uint32_t n)) \
 	CPU(tilecpu_fence_async, void, (TileCpuThread *t)) \
+	CPU(tilecpu_fence_async_global, void, (TileCpuThread *t)) \
 	CPU(tilecpu_fence_device, void, (TileCpuThread *t)) \
 	/* bar.sync / bar.arrive id, threads; id 0 with all threads is __syncthreads; name: the source's or NULL */ \
 	CPU(tilecpu_bar_sync, void, (TileCpuThread *t, uint32_t id, uint32_t threads, const char *name, uint32_t line)) \

@@ -124,18 +124,22 @@ void clock_meet(Warp *w)
 
 /* What this lane does behind its fence has a later time.  Others that come to the same fence have not to: mostly all lanes do so without
  * an access in between, and share one time. */
+bool clock_fence(Thread *t, uint32_t *row, ComponentKind fenced)
+{
+	const Worker *k = t->cta->worker;
+	uint32_t n = k->nctas * k->nwarps, *accesses = row + COMPONENT_WARPS;
+
+	t->earliest = accesses[t->warp - k->warps] + 1;
+	return join(accesses + fenced * n, accesses + COMPONENT_ACCESSES * n, n);
+}
+
 void tilecpu_fence_async(TileCpuThread *t)
 {
 	Thread *self = thread_of(t);
-	Warp *w = self->warp;
-	const Worker *k = w->cta->worker;
-	uint32_t n = k->nctas * k->nwarps, *accesses = clock_row(k, w->clock) + COMPONENT_WARPS;
+	const Worker *k = self->cta->worker;
 
-	if (!k->races)
-		return;
-	if (join(accesses + COMPONENT_FENCED * n, accesses + COMPONENT_ACCESSES * n, n))
-		w->clock_version++;
-	self->earliest = accesses[w - k->warps] + 1;
+	if (k->races && clock_fence(self, clock_row(k, self->warp->clock), COMPONENT_FENCED))
+		self->warp->clock_version++;
 }
 
 /* ---- barriers ---- */

@@ -41,7 +41,8 @@ typedef struct GlobalShadow GlobalShadow; /* global.c: of a launch */
 /* What a clock tells of each warp; behind these come the phases of mbarriers.  Component 0 is never reached. */
 typedef enum ComponentKind {
 	COMPONENT_ACCESSES, /* its accesses until then have happened */
-	COMPONENT_FENCED,   /* and lie before a fence.proxy.async that has */
+	COMPONENT_FENCED,   /* and lie before a fence.proxy.async that has, of shared memory */
+	COMPONENT_FENCED_GLOBAL, /* the same of global memory */
 	COMPONENT_PRODUCTS, /* wgmmas it has waited for */
 	COMPONENT_STORES,   /* groups of bulk stores that have been waited for */
 	COMPONENT_COPIES,   /* groups of cp.async that have been waited for */
@@ -401,6 +402,8 @@ void sync_acquire(Thread *t, const SyncPoint *p);
 /* Whether all that had been released when it was last complete has happened before. */
 /* What t knows beyond its warp becomes the warp's. */
 void clock_catch_up(Thread *t);
+/* A fence.proxy.async of t, which knows `row`: whether that is news for it. */
+bool clock_fence(Thread *t, uint32_t *row, ComponentKind fenced);
 bool clock_knows(const Warp *w, const SyncPoint *p);
 void clock_meet(Warp *w); /* what its lanes do from now on comes after what all of them did */
 

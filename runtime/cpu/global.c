@@ -20,19 +20,28 @@ typedef struct Foreign {
 	Access x;
 } Foreign;
 
+/* A token that somebody has acquired; fenced: before a fence.proxy.async of global memory. */
+typedef struct Told {
+	Token *token;
+	bool fenced;
+} Told;
+
+/* The component of a token in the clocks of whoever has acquired it. */
+enum { ACQUIRED = 1, FENCED = 2 };
+
 /* What fences of one thread have passed on: the clock, and all that it knew of other clusters. */
 struct Token {
 	Token *next; /* of the launch */
 	uint32_t run, thread, serial, n, nknown;
 	uint32_t *row;
-	Token **known;
+	Told *known;
 };
 
 /* An element that atomics change. */
 typedef struct Flag {
 	struct Flag *next;
 	uintptr_t at;
-	Token **tokens;
+	Told *tokens;
 	uint32_t ntokens, size;
 } Flag;
 
@@ -140,31 +149,34 @@ static GlobalPage *page_at(Worker *k, uintptr_t number)
 
 /* ---- tokens ---- */
 
-static bool tells(const Token *t, uint32_t run, const Access *x)
+/* Whether it tells of x; fenced: as lying before a fence.proxy.async. */
+static bool tells(const Worker *k, const Token *t, uint32_t run, const Access *x, bool fenced)
 {
-	return t->run == run && x->component < t->n && t->row[x->component] >= x->time;
+	uint32_t component = x->component + (fenced ? k->nctas * k->nwarps * COMPONENT_FENCED_GLOBAL : 0);
+
+	return t->run == run && component < t->n && t->row[component] >= x->time;
 }
 
-static bool passes_on(const Token *t, uint32_t run, const Access *x)
+static bool passes_on(const Worker *k, const Token *t, uint32_t run, const Access *x, bool fenced)
 {
-	bool told = tells(t, run, x);
+	bool told = tells(k, t, run, x, fenced);
 
 	for (uint32_t i = 0; !told && i < t->nknown; i++)
-		told = tells(t->known[i], run, x);
+		told = tells(k, t->known[i].token, run, x, fenced && !t->known[i].fenced);
 	return told;
 }
 
 /* Of each thread the last will do: it tells what those before it told. */
-static void add_token(Token **list, uint32_t *n, Token *t)
+static void add_told(Told *list, uint32_t *n, Told x)
 {
 	uint32_t i = 0;
 
-	while (i < *n && (list[i]->run != t->run || list[i]->thread != t->thread))
+	while (i < *n && (list[i].token->run != x.token->run || list[i].token->thread != x.token->thread || list[i].fenced != x.fenced))
 		i++;
 	if (i == *n)
-		list[(*n)++] = t;
-	else if (list[i]->serial < t->serial)
-		list[i] = t;
+		list[(*n)++] = x;
+	else if (list[i].token->serial < x.token->serial)
+		list[i] = x;
 }
 
 static void add_known(const Worker *k, Token *t, const uint32_t *row)
@@ -176,11 +188,12 @@ static void add_known(const Worker *k, Token *t, const uint32_t *row)
 	t->known = zeros(most + 1, sizeof *t->known);
 	for (uint32_t i = 0; i < k->ntokens; i++) {
 		const KnownToken *x = &k->tokens[i];
+		uint32_t how = row[x->component];
 
-		for (uint32_t j = 0; row[x->component] && j < x->token->nknown; j++)
-			add_token(t->known, &t->nknown, x->token->known[j]);
-		if (row[x->component])
-			add_token(t->known, &t->nknown, x->token);
+		for (uint32_t j = 0; how && j < x->token->nknown; j++)
+			add_told(t->known, &t->nknown, (Told){ x->token->known[j].token, how == FENCED || x->token->known[j].fenced });
+		if (how)
+			add_told(t->known, &t->nknown, (Told){ x->token, how == FENCED });
 	}
 }
 
@@ -217,8 +230,8 @@ static void learn(Thread *t, Token *token)
 	Worker *k = t->cta->worker;
 	uint32_t component = token->run == k->cluster_run ? 0 : component_of(k, token), *row = row_ahead(t);
 
-	if (component)
-		row[component] = 1;
+	if (component && !row[component])
+		row[component] = ACQUIRED;
 	for (uint32_t i = 0; !component && i < token->n; i++)
 		row[i] = row[i] > token->row[i] ? row[i] : token->row[i];
 }
@@ -265,7 +278,7 @@ static void acquire(Thread *t, uintptr_t at)
 	pthread_mutex_lock(&p->lock);
 	f = flag_at(&p->granules[at / GRANULE % PAGE_GRANULES], at);
 	for (uint32_t i = 0; f && i < f->ntokens; i++)
-		learn(t, f->tokens[i]);
+		learn(t, f->tokens[i].token);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -284,7 +297,7 @@ static void leave_token(Thread *t, uintptr_t at)
 		g->flags = f;
 	}
 	f->tokens = grow(f->tokens, f->ntokens, &f->size, sizeof *f->tokens);
-	add_token(f->tokens, &f->ntokens, t->released);
+	add_told(f->tokens, &f->ntokens, (Told){ .token = t->released });
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -311,18 +324,43 @@ void tilecpu_fence_device(TileCpuThread *t)
 	self->released = !self->ahead && w->token && w->token_version == w->clock_version ? w->token : new_token(self);
 }
 
+/* What this thread has acquired of other clusters is behind the fence, too. */
+void tilecpu_fence_async_global(TileCpuThread *t)
+{
+	Thread *self = thread_of(t);
+	Worker *k = self->cta->worker;
+	uint32_t *row;
+	bool changed;
+
+	if (!k->races)
+		return;
+	row = self->ahead ? row_ahead(self) : clock_row(k, self->warp->clock);
+	changed = clock_fence(self, row, COMPONENT_FENCED_GLOBAL);
+	for (uint32_t i = 0; i < k->ntokens; i++) {
+		uint32_t *how = row + k->tokens[i].component;
+
+		changed |= *how == ACQUIRED;
+		*how = *how ? FENCED : 0;
+	}
+	if (changed && !self->ahead)
+		self->warp->clock_version++;
+}
+
 /* ---- accesses ---- */
 
-/* Whether x, of a cluster in its `run`, comes before e. */
-static bool comes_before(const Event *e, uint32_t run, const Access *x)
+/* Whether x, of another cluster in its `run` or of this one before, comes before e; fenced: with a fence.proxy.async in between. */
+static bool comes_before(const Event *e, uint32_t run, const Access *x, bool fenced)
 {
 	const Worker *k = e->cta->worker;
 
 	if (run == e->run)
-		return e->clock[x->component] >= x->time;
-	for (uint32_t i = 0; i < k->ntokens; i++)
-		if (e->clock[k->tokens[i].component] && passes_on(k->tokens[i].token, run, x))
+		return e->clock[x->component + (fenced ? k->nctas * k->nwarps * COMPONENT_FENCED_GLOBAL : 0)] >= x->time;
+	for (uint32_t i = 0; i < k->ntokens; i++) {
+		uint32_t how = e->clock[k->tokens[i].component];
+
+		if (how && passes_on(k, k->tokens[i].token, run, x, fenced && how != FENCED))
 			return true;
+	}
 	return false;
 }
 
@@ -350,7 +388,7 @@ static _Noreturn void report_proxy(const Event *e, const Foreign *f)
 	race_describe(e, &f->x, true, other, sizeof other);
 	race_place(e, 0, f->x.mask, place, sizeof place);
 	pthread_mutex_unlock(e->global->held);
-	report_fail(e->t, line_of(&e->x), "this %s %s %s behind %s without a fence.proxy.async in between%s", e->what, race_verb(e), place, other, NO_GLOBAL_FENCE);
+	report_fail(e->t, line_of(&e->x), "this %s %s %s behind %s without a fence.proxy.async in between%s", e->what, race_verb(e), place, other, GLOBAL_FENCE);
 }
 
 /* What other clusters have done, and what this one did before they came. */
@@ -360,11 +398,11 @@ static void touch_others(const Event *e, GlobalGranule *g, uint32_t mask)
 
 	for (uint32_t i = 0; i < g->nothers; i++) {
 		Foreign *f = &g->others[i];
-		bool before = f->x.mask & mask && comes_before(e, f->run, &f->x);
+		bool before = f->x.mask & mask && comes_before(e, f->run, &f->x, false);
 
 		if (f->x.mask & mask && !both_may(&f->x, &e->x) && !before)
 			report_foreign(e, f, mask);
-		if (f->x.mask & mask && !both_may(&f->x, &e->x) && crosses_proxies(&f->x, &e->x))
+		if (f->x.mask & mask && !both_may(&f->x, &e->x) && crosses_proxies(&f->x, &e->x) && !comes_before(e, f->run, &f->x, true))
 			report_proxy(e, f);
 		if (before && (mode_of(&e->x) == MODE_WRITE || mode_of(&e->x) == mode_of(&f->x)))
 			f->x.mask &= (uint16_t)~mask;

@@ -121,7 +121,7 @@ static _Noreturn void report_unfenced(const Event *e, const Access *x, uint32_t 
 	leave(e);
 	report_fail(e->t, line_of(&e->x), "%s at %s %s %s written at %s (%s) without a fence.proxy.async in between%s", e->what,
 		line_text(k, line_of(&e->x)).text, race_verb(e), race_place(e, granule, ALL, place, sizeof place), line_text(k, line_of(x)).text, who,
-		e->global ? NO_GLOBAL_FENCE : "");
+		e->global ? GLOBAL_FENCE : "");
 }
 
 /* The last read or other access of its own warp there, in bytes of mask. */
@@ -248,8 +248,9 @@ static bool ordered(const Access *x, const Event *e)
 static bool unfenced(const Access *x, const Event *e)
 {
 	const Worker *k = e->cta->worker;
+	ComponentKind fenced = e->global ? COMPONENT_FENCED_GLOBAL : COMPONENT_FENCED;
 
-	return crosses_proxies(x, &e->x) && (e->global || e->clock[x->component + k->nctas * k->nwarps * COMPONENT_FENCED] < x->time);
+	return crosses_proxies(x, &e->x) && e->clock[x->component + k->nctas * k->nwarps * fenced] < x->time;
 }
 
 /* Whether both may touch the same bytes as it is. */

@@ -15,7 +15,7 @@ typedef enum LaneUse { LANES_NOT, LANES_CHECK, LANES_MARK } LaneUse;
 /* Access.what: the line with its file as in cpu_abi.h, and from these bits on its mode and source. */
 enum { ALL = 0xffff, MODE_SHIFT = 27, SOURCE_SHIFT = 29 };
 
-#define NO_GLOBAL_FENCE " (of global memory there is none: copy() and atomic_add() are for what threads have written in this launch)"
+#define GLOBAL_FENCE " (of global memory: fence_async_global())"
 
 struct AccessList {
 	uint32_t size;

@@ -180,6 +180,7 @@ static const struct { const char *op, *doing; } doings[] = {
 	{ "store %f, %u, %z, %z", "thread" },
 	{ "%q = lane : i32", "thread" },
 	{ "fence_async", "thread" },
+	{ "fence_async_global", "thread" },
 };
 
 static void test_doing(void **state)

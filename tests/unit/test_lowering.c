@@ -70,7 +70,7 @@ static const char *const programs[] = {
 	"	shared f32 s[64][32], t[64][32], l[32]; mbarrier m[ring 1] from(A), q[2] count(1), r[ring 1] from(A, B); barrier h from(A, B);\n"
 	"	grid_wait(); i32 rank = cluster_rank(); cluster_sync();\n"
 	"	role A warp(0) { tma_load(x, s, m[0]); bulk_load(u, l, m[0]); arrive(m[0]); arrive(q[0]); wait(q[0], 0); arrive(r[0]); arrive(r[0], 1); sync_arrive(h); }\n"
-	"	role B warp(1..2) { wait(m[0]); copy(s, t); unfenced(); sync_warp(); sync(); fence_async(); fence_device(); sync(h); tma_store(t, y); bulk_store(l, o); store_wait(0); arrive(r[0]); arrive(r[0], 0); }\n"
+	"	role B warp(1..2) { wait(m[0]); copy(s, t); unfenced(); sync_warp(); sync(); fence_async(); fence_async_global(); fence_device(); sync(h); tma_store(t, y); bulk_store(l, o); store_wait(0); arrive(r[0]); arrive(r[0], 0); }\n"
 	"	grid_launch();\n"
 	"}\n",
 	"kernel e(inout f32 y[64], i32 n) grid (1) threads (64) {\n"
