@@ -124,7 +124,7 @@ static KdaWay packed_way(const Load *c, const tilekern_kda_params *p, bool in_pl
  * beside items of 64 columns, which take the same for all gates, a quarter. */
 static KdaWay forward_way(const Load *c, const tilekern_kda_params *p, const KdaPlan *l, bool exactly)
 {
-	const int64_t other = l->way == KDA_WINDOWS && l->warm > SHORT ? with_windows(c, l->warm) : exactly ? c->whole : c->sure;
+	const int64_t other = exactly ? c->whole : c->sure;
 	const States st = STATES_OF(p);
 	if (c->halves > 0 && (exactly ? 3 * c->part + JOIN : c->part + SHORT + TRY) >= c->halved / 4 * 3)
 		return KDA_WHOLE;

@@ -30,7 +30,7 @@ static const KdaRow rows[] = {
 	{ .name = "shares_packed", .lengths = shared_lengths, .spare = 90, .states = KDA_BOTH, SHARES },
 	{ .name = "shares_wide", .tokens = 700, .fp16 = true, .states = KDA_BOTH, .value_dim = 200, .key_dim = 72, SHARES },
 	{ .name = "shares_batch", .batch = 3, .tokens = 900, .states = KDA_FINAL, .fp16 = true, .gate16 = true, SHARES },
-	{ .name = "shares_long", .tokens = 7000, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 8 }, /* windows of 32 chunks */
+	{ .name = "shares_long", .tokens = 7000, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 8 },
 	{ .name = "shares_uneven_pool", .lengths = uneven_lengths, .gate = KDA_RARE, .gate16 = true, .value_heads = 3, .states = KDA_BOTH, POOL, .processors = 9 },
 	{ .name = "shares_uneven_pool_strong", .lengths = uneven_lengths, .spare = 50, .gate = KDA_FIVE, .value_heads = 2, .states = KDA_BOTH, POOL, .processors = 24 },
 	{ .name = "shares_of_4", .batch = 6, .tokens = 768, .gate = KDA_MILD, .states = KDA_BOTH, .gate16 = true, .processors = 36 }, /* one begins as far from its item's start as a window is long */
@@ -51,6 +51,7 @@ static const KdaRow rows[] = {
 	{ .name = "joined_tried_96_k64", .tokens = 2900, .gate = KDA_96, .key_dim = 64, .value_dim = 64, .states = KDA_BOTH, .processors = 14 },
 	{ .name = "joined_tried_32_in_vain", .tokens = 1500, .gate = KDA_HANDED, .keys = KDA_PAIR, .states = KDA_BOTH, .processors = 14 },
 	{ .name = "joined_tried_32_in_vain_pool", .lengths = joined_lengths, .gate = KDA_HANDED, .keys = KDA_PAIR, .states = KDA_BOTH, POOL, .processors = 24 },
+	{ .name = "joined_tried_long_pool", .tokens = 5100, .gate = KDA_MILD, .key_dim = 64, .value_dim = 64, .states = KDA_BOTH, POOL, .processors = 2 },
 	{ .name = "joined_run", .tokens = 5200, .gate = KDA_ZERO, .key_dim = 64, .value_dim = 64, .gate16 = true, .states = KDA_FINAL, .processors = 20 }, /* more than 32 shares, one of the other */
 	{ .name = "exact", .tokens = 3000, .gate = KDA_ZERO, .states = KDA_BOTH, .split = TILEKERN_SPLIT_EXACT, .processors = 20 },
 	{ .name = "exact_mild_k40_v56", .tokens = 2300, .gate = KDA_MILD, .key_dim = 40, .value_dim = 56, .states = KDA_FINAL, .split = TILEKERN_SPLIT_EXACT, .processors = 10 },

@@ -58,7 +58,9 @@ static void run_plans(const void *unused)
 		{ 1, 1024, 0, 44, 128, TILEKERN_SPLIT_AUTO, false, KDA_ALONE, false, false, false, false },
 		{ 8, 1024, 0, 96, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false, false },
 		{ 8, 1024, 0, 96, 64, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true, false, false, false },
-		{ 1, 8192, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, false, false, false },
+		{ 1, 8192, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false, false, false, false },
+		{ 1, 8192, 0, 32, 128, TILEKERN_SPLIT_AUTO, true, KDA_WINDOWS, false, false, false, false },
+		{ 1, 8192, 0, 64, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, false, false, false },
 		{ 1, 8192, 64, 8, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, false, false, false, false },
 		/* Packed: lengths are known to the device alone. */
 		{ 1, 8192, 64, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false, false }, /* short ones */
@@ -153,6 +155,39 @@ static void run_choice(const void *spec)
 	kda_run_free(r);
 }
 
+/* What is said of shares whose states SHARES makes (walk.tile): by a long window, or of the states before. */
+typedef struct MadeRow { KdaRow row; int windows, joined; /* at least */ } MadeRow;
+
+static void run_made(const void *spec)
+{
+	enum { LEFT = -2, JOINED = -3, HALF = -5 };
+	const MadeRow *c = spec;
+	KdaRun *r = kda_run_make(&c->row);
+	kda_run_poison(r);
+	kda_run_forward(r);
+	kda_run_check(r);
+	if (numeric_on_cpu()) {
+		const KdaPlan l = kda_plan_joined(&r->p, (int)c->row.processors);
+		assert_int_equal(l.way, KDA_NEEDED);
+		int32_t *back = (int32_t *)buffer_take(r->workspace);
+		int windows = 0, joined = 0;
+		for (int i = 2; i < l.ctas; i++) { /* the second share is made of the first alone, whatever gates are */
+			windows += back[i] == LEFT;
+			joined += back[i] == JOINED || back[i] == HALF;
+		}
+		if (windows < c->windows || joined < c->joined)
+			fail_msg("of %d shares %d have a window, %d are joined", l.ctas, windows, joined);
+		free(back);
+	}
+	kda_run_free(r);
+}
+
+static const MadeRow made[] = {
+	{ { .name = "windows", .tokens = 5100, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 4 }, 2, 0 },
+	{ { .name = "joined", .tokens = 5100, .gate = KDA_ZERO, .states = KDA_BOTH, .gate16 = true, .processors = 4 }, 0, 2 },
+	{ { .name = "windows_in_vain", .tokens = 7400, .gate = KDA_WAVES, .states = KDA_BOTH, .processors = 6 }, 1, 1 },
+};
+
 static const int one_long_lengths[] = { 40, 0, 1500, 33, 1, 70, -1 }, even_lengths[] = { 300, 320, 290, 310, 300, 320, -1 },
 	far_longer_lengths[] = { 33, 5000, 1, -1 };
 
@@ -183,6 +218,9 @@ size_t kda_plans_cases(NumericCase *out)
 	}
 	for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++, n++) {
 		out[n] = numeric_case(run_choice, &choices[i], "kda_choice_%s", choices[i].row.name);
+	}
+	for (size_t i = 0; i < sizeof made / sizeof made[0]; i++, n++) {
+		out[n] = numeric_case(run_made, &made[i], "kda_made_%s", made[i].row.name);
 	}
 	return n;
 }

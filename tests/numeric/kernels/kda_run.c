@@ -101,6 +101,7 @@ static double log_decay(KdaGate kind, int64_t token, int64_t channel, double res
 	case KDA_RESETS: return reset < 1.0 / 16 ? -1000 : -log1p(exp(-4 - normal));
 	case KDA_RARE: return reset < 1.0 / 300 ? -1000 : -log1p(exp(-4 - normal));
 	case KDA_MILD: return -log1p(exp(-4 - normal));
+	case KDA_WAVES: return token % 2048 < 1100 ? -log1p(exp(-4 - normal)) : 0;
 	default: return 0;
 	}
 }
