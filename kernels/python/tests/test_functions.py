@@ -46,6 +46,35 @@ def test_channels_and_gradients(name, K, V):
         assert_close(have, w, 0.03, f"gradient of {n}")
 
 
+WRONG_CHANNELS = [
+    ("gdn", dict(k=62), "k.shape[3] is 62, but q.shape[3] is 60"),
+    ("gdn", dict(k=128), "k.shape[3] is 128, but q.shape[3] is 60"),
+    ("gdn", dict(states=(61, 60)), "initial_state.shape[2] is 61, but q.shape[3] is 60"),
+    ("kda", dict(states=(60, 128)), "initial_state.shape[3] is 128, but v.shape[3] is 60"),
+    ("kda", dict(states=(62, 44), V=44, state_v_first=True), "initial_state.shape[2] is 62, but v.shape[3] is 44"),
+    ("kda", dict(g=62), "g must have shape [B, T, HV, K]=[1, 9, 2, 60], got [1, 9, 2, 62]"),
+    ("kda", dict(dt_bias=121), "dt_bias.shape[0] is 121, but the heads and channels of g make 120"),
+    ("kda", dict(dt_bias=60), "dt_bias.shape[0] is 60, but the heads and channels of g make 120"),
+]
+
+
+@pytest.mark.parametrize("name,given,text", WRONG_CHANNELS)
+def test_padding_hides_nothing(name, given, text):
+    """Extents that differ and that the same multiple of 8 is next to, or that are beyond it."""
+    given = dict(given)
+    x = dict(zip("q k v g beta".split(), inputs(name == "kda", T=9, H=1, HV=2, K=60, V=given.pop("V", 60))))
+    for n in ("k", "g"):
+        if n in given:
+            x[n] = x[n].new_zeros(*x[n].shape[:3], given.pop(n))
+    if "states" in given:
+        given["initial_state"] = torch.zeros(1, 2, *given.pop("states"), device=DEVICE)
+    if "dt_bias" in given:
+        given.update(dt_bias=torch.zeros(given["dt_bias"], device=DEVICE), A_log=torch.zeros(2, device=DEVICE), use_gate_in_kernel=True)
+    with pytest.raises((ValueError, AssertionError)) as e:
+        FUNCTIONS[name](**x, **given)
+    assert text in str(e.value)
+
+
 @pytest.mark.parametrize("name,K,V", [("gdn", 256, 256), ("kda", 256, 136), ("kda", 132, 256)])
 def test_most_channels(name, K, V):
     q, k, v, g, beta = inputs(name == "kda", T=37, H=1, HV=2, K=K, V=V)

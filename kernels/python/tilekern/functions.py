@@ -152,15 +152,28 @@ def channels(n):
     return (n + 7) // 8 * 8
 
 
-def padded(t, *extents):
-    """Zeros behind the last axes of a tensor, up to these extents."""
-    if t is None or t.shape[t.dim() - len(extents):] == extents:
+class Extent(NamedTuple):
+    n: int
+    of: str
+
+
+def padded(name, t, *extents):
+    """Zeros behind the last axes of a tensor, which must have these extents: its extents are then those of the others, and the operator sees no difference."""
+    if t is None:
         return t
-    return F.pad(t, [x for i, n in reversed(list(enumerate(extents))) for x in (0, n - t.shape[i - len(extents)])])
+    for i, e in enumerate(extents, t.dim() - len(extents)):
+        if t.shape[i] != e.n:
+            raise ValueError(f"{name}.shape[{i}] is {t.shape[i]}, but {e.of} is {e.n}")
+    more = [x for e in reversed(extents) for x in (0, channels(e.n) - e.n)]
+    return F.pad(t, more) if any(more) else t
 
 
-def states_padded(t, K, V, v_first):
-    return padded(t, V, K) if v_first else padded(t, K, V)
+def bias_padded(t, heads, K):
+    if t is None:
+        return t
+    if t.numel() != heads * K.n:
+        raise ValueError(f"dt_bias.shape[0] is {t.numel()}, but the heads and channels of g make {heads * K.n}")
+    return padded("dt_bias", t.view(-1, K.n), K).flatten()
 
 
 def call(kind, trained, tensors, numbers):
@@ -170,11 +183,11 @@ def call(kind, trained, tensors, numbers):
         return ops.forward(kind.name, trained, tensors, numbers)
     q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens = tensors
     scale, options, v_first, final, *others = numbers
-    k_up, v_up = channels(K), channels(V)
-    q, k, v, initial_state = padded(q, k_up), padded(k, k_up), padded(v, v_up), states_padded(initial_state, k_up, v_up, v_first)
+    keys, values = Extent(K, "q.shape[3]"), Extent(V, "v.shape[3]")
+    q, k, v, initial_state = (padded(name, t, *extents) for name, t, *extents in (
+        ("q", q, keys), ("k", k, keys), ("v", v, values), ("initial_state", initial_state, *((values, keys) if v_first else (keys, values)))))
     if kind is KDA:
-        g = padded(g, k_up)
-        dt_bias = None if dt_bias is None else padded(dt_bias.view(-1, K), k_up).flatten()
+        g, dt_bias = padded("g", g, keys), bias_padded(dt_bias, g.shape[2], keys)
     o, state = ops.forward(kind.name, trained, (q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens), (scale or K**-0.5, options, v_first, final, *others))
     if final:
         state = (state[..., :V, :K] if v_first else state[..., :K, :V]).contiguous()
