@@ -46,6 +46,12 @@ def test_channels_and_gradients(name, K, V):
         assert_close(have, w, 0.03, f"gradient of {n}")
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_padded_is_contiguous(name):
+    o, state = FUNCTIONS[name](*inputs(name == "kda", T=9, H=1, HV=2, K=64, V=60), output_final_state=True)
+    assert o.is_contiguous() and state.is_contiguous()
+
+
 WRONG_CHANNELS = [
     ("gdn", dict(k=62), "k.shape[3] is 62, but q.shape[3] is 60"),
     ("gdn", dict(k=128), "k.shape[3] is 128, but q.shape[3] is 60"),

@@ -191,7 +191,7 @@ def call(kind, trained, tensors, numbers):
     o, state = ops.forward(kind.name, trained, (q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens), (scale or K**-0.5, options, v_first, final, *others))
     if final:
         state = (state[..., :V, :K] if v_first else state[..., :K, :V]).contiguous()
-    return o[..., :V], state
+    return o[..., :V].contiguous(), state
 
 
 def option_bits(l2norm, gate, sigmoid, twice, bounded=False):
