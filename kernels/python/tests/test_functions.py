@@ -164,6 +164,15 @@ def test_fla_errors(name, kwargs, kind, text):
     assert text in str(e.value)
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_dimensions(name):
+    x = inputs(name == "kda", T=9, H=1, HV=1)
+    with pytest.raises(ValueError, match="q, k, v have 3, 3, 3 dimensions, not 4"):
+        FUNCTIONS[name](*(t[0] for t in x))
+    with pytest.raises(ValueError, match="g and beta have . and 2 dimensions, not . and 3"):
+        FUNCTIONS[name](*x[:4], x[4][0])
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_states_of_16_bits(dtype):
     """Read as they are, the final one in float32, the gradient of their type: as FLA has them."""

@@ -229,6 +229,7 @@ def attempt(function, diagnose, arguments, early, kind, trained, tensors, number
 
 
 def diagnose_gdn(q, k, v, g, beta, scale, initial_state, sigmoid, twice, cu_seqlens, cp_context, trained, kwargs):
+    ops.check_shapes("chunk_gated_delta_rule", q, k, v, g, beta, False)
     check_gdn(q, k, v, initial_state, cu_seqlens, sigmoid, twice, kwargs)
     reason = refusal(GDN, q, k, v, g, beta, scale, initial_state, cp_context)
     if reason:
@@ -237,6 +238,7 @@ def diagnose_gdn(q, k, v, g, beta, scale, initial_state, sigmoid, twice, cu_seql
 
 def diagnose_kda(q, k, v, g, beta, scale, initial_state, gate, sigmoid, twice, safe_gate, lower_bound, intermediate, cu_seqlens, cp_context, use_graph,
                  max_num_seqs, trained, kwargs):
+    ops.check_shapes("chunk_kda", q, k, v, g, beta, True)
     check_kda(q, k, v, g, beta, initial_state, gate, sigmoid, twice, safe_gate, lower_bound, cu_seqlens, use_graph, max_num_seqs, kwargs)
     reason = refusal(KDA, q, k, v, g, beta, scale, initial_state, cp_context) or kda_refusal(gate, lower_bound, intermediate)
     if reason:
