@@ -105,6 +105,18 @@ def test_no_tokens(name):
     assert o.shape == (1, 0, 4, 128) and torch.equal(state, h0) and saved.numel() == 0
 
 
+@pytest.mark.parametrize("name,B,cu", [(n, *c) for n in KINDS for c in ((0, None), (1, [0]))])
+def test_gradients_of_no_sequences(name, B, cu):
+    """A batch of none, and packed sequences that are none: sums of nothing, and zeros into all rows."""
+    kda = name == "kda"
+    x = inputs(kda, B=B, T=9, H=1, HV=2)
+    A_log, dt_bias = on(torch.zeros(2)), on(torch.zeros(2 * 128 if kda else 2))
+    leaves = [t.requires_grad_() for t in (*x, A_log, dt_bias, on(torch.zeros(0, 2, 128, 128)))]
+    o, state, _ = operator(f"{name}_fwd")(*leaves, None if cu is None else on(cu), 0.0, ops.RAW_GATE, False, True)
+    grads = torch.autograd.grad((o, state), leaves, (torch.ones_like(o), torch.ones_like(state)))
+    assert state.shape == (0, 2, 128, 128) and all(g.shape == t.shape and not g.any() for g, t in zip(grads, leaves))
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_pool(name):
     """Slots in place, far apart: one is nobody's, one fresh, those that no sequence has stay."""

@@ -76,7 +76,7 @@ void backward_make_workspace(Backward *b)
 	buffer_free(b->workspace);
 	b->op->workspace_bytes(b);
 	b->workspace = buffer_poisoned(*b->field.workspace_bytes);
-	*b->field.workspace = b->workspace.p;
+	*b->field.workspace = *b->field.workspace_bytes > 0 ? b->workspace.p : 0;
 }
 
 void backward_make(Backward *b, uint64_t seed, float size, bool ends)
