@@ -138,6 +138,25 @@ def test_pool(name):
         assert torch.equal(pool[slot], before[slot]), f"slot {slot}"
 
 
+@pytest.mark.parametrize("changed,text", [
+    (dict(pool=lambda t: t.transpose(2, 3)), "pool.stride(2) is 1, not a multiple of 4 above 0"),
+    (dict(pool=lambda t: t[:1].expand(3, -1, -1, -1)), "pool.stride(0) is 0, not a multiple of 4 above 0"),
+    (dict(pool=lambda t: torch.empty(3, t[0].numel() + 1, device=DEVICE)[:, 1:].view(t.shape)), "pool.stride(0) is 8193, not a multiple of 4 above 0"),
+    (dict(pool=lambda t: torch.empty(t.numel() + 1, device=DEVICE)[1:].view(t.shape)), ", not at a multiple of 16, and is written there"),
+    (dict(pool=lambda t: t.repeat(1, 2, 1, 1)[:, ::2]), "pool's strides within a slot are 8192 and 64, but contiguous ones are 4096 and 64"),
+    (dict(out=lambda t: t.repeat(1, 1, 1, 2)[..., ::2]), "out.stride(3) is 2, not 1"),
+    (dict(out=lambda t: t[:, :1].expand_as(t)), "out.stride(1) is 0, not a multiple of 8 above 0"),
+    (dict(out=lambda t: t[:, :5]), "out.shape[1] is 5, but q.shape[1] is 9"),
+], ids=lambda x: x[:40] if isinstance(x, str) else "")
+def test_written_where_it_lies(changed, text):
+    x = inputs(False, T=9, H=1, HV=2, K=64, V=64)
+    given = dict(pool=torch.zeros(3, 2, 64, 64, device=DEVICE), slots=on([1]), out=torch.empty_like(x[2]))
+    given.update({n: f(given[n]) for n, f in changed.items()})
+    with pytest.raises(ValueError) as e:
+        ops.run(operator("gdn_prefill").default, *x, None, None, *given.values())
+    assert text in str(e.value), str(e.value)
+
+
 def call(name="gdn", **changed):
     q, k, v, g, beta = inputs(name == "kda", T=9, H=2, HV=4)
     a = dict(q=q, k=k, v=v, g=g, beta=beta, A_log=None, dt_bias=None, initial_state=None, cu_seqlens=None)

@@ -218,11 +218,11 @@ static void contiguous(int rank, const int64_t *sizes, int64_t *strides)
 		strides[i] = n;
 }
 
-/* Whether the library takes it where it lies.  Strides of 0 are its word for a contiguous tensor, and nothing that an expanded one means. */
-static bool lies_well(const Arg *a, const Given *g)
+/* The axis by whose stride the library does not take it where it lies, the number of axes where it is the address, or -1: it takes it.  Strides of 0 are its word for a
+ * contiguous tensor, and nothing that an expanded one means. */
+static int misfit(const Arg *a, const Given *g, int64_t unit)
 {
 	const int rank = (int)strlen(a->axes);
-	const int64_t unit = 16 / types[row_of(g->type)].bytes;
 	int64_t dense[MAX_AXES];
 	contiguous(rank, g->sizes, dense);
 	for (int i = 0; i < rank; i++) {
@@ -230,11 +230,23 @@ static bool lies_well(const Arg *a, const Given *g)
 		if (g->sizes[i] <= 1)
 			continue;
 		if (g->strides[i] == 0 || ((a->layout == DENSE || last) && g->strides[i] != dense[i]))
-			return false;
+			return i;
 		if (a->layout == ROWS_16 && !last && g->strides[i] % unit != 0)
-			return false;
+			return i;
 	}
-	return a->layout == ROWS || g->p % 16 == 0;
+	return a->layout == ROWS || g->p % 16 == 0 ? -1 : rank;
+}
+
+/* Of what is written, of which a copy would be. */
+static bool refuse_misfit(Frame *f, const Arg *a, const Given *g, int axis, int64_t unit)
+{
+	const int rank = (int)strlen(a->axes);
+	if (axis == rank)
+		return frame_fail(f, true, "%s lies at 0x%llx, not at a multiple of 16, and is written there", a->name, (unsigned long long)g->p);
+	if (axis == rank - 1)
+		return frame_fail(f, true, "%s.stride(%d) is %lld, not 1, and it is written where it lies", a->name, axis, (long long)g->strides[axis]);
+	return frame_fail(f, true, "%s.stride(%d) is %lld, not a multiple of %lld above 0, and it is written where it lies", a->name, axis, (long long)g->strides[axis],
+		(long long)unit);
 }
 
 static void point(Given *g)
@@ -247,8 +259,6 @@ static void point(Given *g)
 static bool copied(Frame *f, const Arg *a, Given *g)
 {
 	Given c;
-	if (a->written)
-		return frame_fail(f, true, "%s is written, and its strides or its address are not multiples of 16 bytes", a->name);
 	if (!frame_new(f, (int)strlen(a->axes), g->sizes, g->type, &c))
 		return false;
 	if (shim.aoti_torch_copy_(c.t, g->t, 1) != 0)
@@ -271,7 +281,13 @@ bool frame_take(Frame *f, const Arg *a, Tensor t, Given *out)
 	if (!take_extents(f, a, t, out))
 		return false;
 	point(out);
-	return count((int)strlen(a->axes), out->sizes) == 0 || lies_well(a, out) || copied(f, a, out);
+	if (count((int)strlen(a->axes), out->sizes) == 0)
+		return true;
+	const int64_t unit = 16 / types[row_of(out->type)].bytes;
+	const int axis = misfit(a, out, unit);
+	if (axis >= 0 && a->written)
+		return refuse_misfit(f, a, out, axis, unit);
+	return axis < 0 || copied(f, a, out);
 }
 
 bool frame_new(Frame *f, int rank, const int64_t *sizes, tilert_dtype type, Given *out)
