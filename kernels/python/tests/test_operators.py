@@ -180,6 +180,7 @@ WRONG = [
     (dict(initial_state=torch.zeros(1, 4, 128, 64)), "initial_state.shape[3] is 64, but v.shape[3] is 128"),
     (dict(A_log=torch.zeros(3)), "A_log.shape[0] is 3, but v.shape[2] is 4"),
     (dict(options=64), "options is 0x40"),
+    (dict(options=1 << 32), "options is 4294967296, not in 0 .. 4294967295"),
     (dict(scale=float("inf")), "scale"),
     (dict(q=lambda t: t[:, :, :1].expand(1, 9, 3, 128), k=lambda t: t[:, :, :1].expand(1, 9, 3, 128)), "value_heads"),
 ]

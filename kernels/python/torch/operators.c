@@ -80,9 +80,11 @@ static void describe(Call *c, const Frame *f, const Given in[INPUTS], const Give
 /* Numbers that every operator has, next to one another. */
 enum { N_SCALE, N_OPTIONS, N_V_FIRST };
 
-static void call_begin(Call *c, FamilyName family, const Frame *f, const Given in[INPUTS], const Given *cu, const Value *numbers, Value lower_bound)
+static bool call_begin(Call *c, FamilyName family, Frame *f, const Given in[INPUTS], const Given *cu, const Value *numbers, Value lower_bound)
 {
 	memset(c, 0, sizeof *c);
+	if (numbers[N_OPTIONS] > UINT32_MAX)
+		return frame_fail(f, true, "options is %lld, not in 0 .. %u", (long long)numbers[N_OPTIONS], UINT32_MAX);
 	c->family = family;
 	families[family].init(&c->forward);
 	describe(c, f, in, cu);
@@ -91,6 +93,7 @@ static void call_begin(Call *c, FamilyName family, const Frame *f, const Given i
 	c->forward.gdn.state_v_first = value_bool(numbers[N_V_FIRST]);
 	if (family == KDA)
 		c->forward.kda.lower_bound = (float)value_double(lower_bound);
+	return true;
 }
 
 /* [N][G] states of the frame's layout. */
@@ -159,7 +162,8 @@ static bool run_forward(Frame *f, FamilyName family, Value *stack, Given outputs
 	const bool v_first = value_bool(stack[V_FIRST]);
 	if (f->failed || !take_offsets(f, offsets, &cu) || !frame_take(f, &initial_state[v_first], first, &h0))
 		return false;
-	call_begin(&c, family, f, in, &cu, stack + SCALE, stack[LOWER_BOUND]);
+	if (!call_begin(&c, family, f, in, &cu, stack + SCALE, stack[LOWER_BOUND]))
+		return false;
 	Device *d = device_of(f, family);
 	if (!d || !forward_outputs(f, &c, &h0, stack, outputs) || !new_saved(f, d, &c, value_bool(stack[SAVE]), &outputs[2], &aligned) || !device_run(f, d, &c))
 		return false;
@@ -239,7 +243,8 @@ static bool run_backward(Frame *f, FamilyName family, Value *stack, Given output
 	if (f->failed || !take_offsets(f, offsets, &cu) || !frame_take(f, &initial_state[v_first], first, &h0) || !frame_take(f, &output_gradient, of_o, &dout) ||
 		!frame_take(f, &final_gradient[v_first], of_final, &ends))
 		return false;
-	call_begin(&c, family, f, in, &cu, stack + B_SCALE, stack[B_LOWER_BOUND]);
+	if (!call_begin(&c, family, f, in, &cu, stack + B_SCALE, stack[B_LOWER_BOUND]))
+		return false;
 	c.forward.gdn.initial_state = h0.p;
 	c.forward.gdn.state_dtype = h0.t ? h0.type : TILERT_F32;
 	Device *d = device_of(f, family);
@@ -293,7 +298,8 @@ static bool run_prefill(Frame *f, FamilyName family, Value *stack)
 	if (f->failed || !take_offsets(f, offsets, &cu) || !take_pool(f, &pool[v_first], t_pool, &states) || !frame_take(f, &slots, t_slots, &at) ||
 		!frame_take(f, &out, t_out, &o) || !frame_take(f, &has_initial_state, t_has, &has))
 		return false;
-	call_begin(&c, family, f, in, &cu, stack + P_SCALE, stack[P_LOWER_BOUND]);
+	if (!call_begin(&c, family, f, in, &cu, stack + P_SCALE, stack[P_LOWER_BOUND]))
+		return false;
 	describe_pool(&c, &states, &at, &has, &o, (int64_t)stack[P_NULL_SLOT]);
 	Device *d = device_of(f, family);
 	return d && device_run(f, d, &c);
