@@ -173,6 +173,8 @@ WRONG = [
     (dict(q=lambda t: t.float()), "q is float32, not bfloat16 or float16"),
     (dict(k=lambda t: t.half()), "k is float16, but q is bfloat16"),
     (dict(beta=lambda t: t.long()), "beta is int64, not float32, bfloat16 or float16"),
+    (dict(beta=lambda t: t.double()), "beta is float64, not float32, bfloat16 or float16"),
+    (dict(cu_seqlens=torch.tensor([0, 9], dtype=torch.int16)), "cu_seqlens is int16, not int32 or int64"),
     (dict(cu_seqlens=torch.tensor([0.0, 9.0])), "cu_seqlens is float32, not int32 or int64"),
     (dict(cu_seqlens=torch.tensor([], dtype=torch.int32)), "cu_seqlens.shape[0] is 0"),
     (dict(initial_state=torch.zeros(3, 4, 128, 128)), "initial_state.shape[0] is 3, but the rows of q make 1"),

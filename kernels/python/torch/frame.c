@@ -75,6 +75,7 @@ static const struct { tilert_dtype type; const char *name; size_t torch; int byt
 	{ TILERT_F16, "float16", offsetof(Shim, aoti_torch_dtype_float16), 2 }, { TILERT_I32, "int32", offsetof(Shim, aoti_torch_dtype_int32), 4 },
 	{ TILERT_I64, "int64", offsetof(Shim, aoti_torch_dtype_int64), 8 }, { TILERT_U8, "uint8", offsetof(Shim, aoti_torch_dtype_uint8), 1 },
 	{ TILERT_BOOL, "bool", offsetof(Shim, aoti_torch_dtype_bool), 1 },
+	{ 0, "float64", offsetof(Shim, aoti_torch_dtype_float64), 8 }, { 0, "int16", offsetof(Shim, aoti_torch_dtype_int16), 2 }, /* only to be refused by name */
 };
 enum { TYPES = sizeof types / sizeof types[0] };
 
@@ -85,7 +86,7 @@ static int32_t torch_type(int i)
 	return type();
 }
 
-/* The row of a tensor's type; -1: none that any argument takes. */
+/* The row of a tensor's type; -1: one that has no name here. */
 static int type_of(Tensor t)
 {
 	int32_t type;

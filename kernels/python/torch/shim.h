@@ -31,6 +31,8 @@ typedef void Kernel(Value *stack, uint64_t inputs, uint64_t outputs);
 	X(int32_t, aoti_torch_dtype_float32, (void)) \
 	X(int32_t, aoti_torch_dtype_bfloat16, (void)) \
 	X(int32_t, aoti_torch_dtype_float16, (void)) \
+	X(int32_t, aoti_torch_dtype_float64, (void)) \
+	X(int32_t, aoti_torch_dtype_int16, (void)) \
 	X(int32_t, aoti_torch_dtype_int32, (void)) \
 	X(int32_t, aoti_torch_dtype_int64, (void)) \
 	X(int32_t, aoti_torch_dtype_uint8, (void)) \
