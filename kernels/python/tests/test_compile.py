@@ -67,6 +67,15 @@ def test_compile(name, backend):
     assert counter.frame_count == 1
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_deprecated_name(name):
+    """The old name of state_v_first is in the graph, too."""
+    torch._dynamo.reset()
+    x = inputs(name == "kda", T=9, H=1, HV=1, K=64, V=72)
+    compiled = torch.compile(lambda *x: FUNCTIONS[name](*x, output_final_state=True, transpose_state_layout=True), fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(*x)[1], FUNCTIONS[name](*x, output_final_state=True, state_v_first=True)[1])
+
+
 class Model(torch.nn.Module):
     def forward(self, q, k, v, g, beta):
         o, state = tilekern.chunk_gated_delta_rule(q, k, v * 2, g, beta, output_final_state=True, use_qk_l2norm_in_kernel=True)

@@ -31,7 +31,8 @@ def renamed(kwargs, state_v_first):
         return state_v_first
     if state_v_first:
         raise ValueError("Cannot pass both `state_v_first` and the deprecated `transpose_state_layout`.")
-    warnings.warn("`transpose_state_layout` is deprecated and renamed to `state_v_first`.", DeprecationWarning, stacklevel=3)
+    if not torch.compiler.is_compiling():  # which has no graph for a warning
+        warnings.warn("`transpose_state_layout` is deprecated and renamed to `state_v_first`.", DeprecationWarning, stacklevel=3)
     return kwargs["transpose_state_layout"]
 
 
