@@ -58,7 +58,7 @@ def test_compile(name, backend):
 
     counter = CompileCounterWithBackend(backend)
     compiled = torch.compile(model, fullgraph=True, dynamic=True, backend=counter)
-    for T in (9, 70, 67):
+    for T in (17, 70, 67):  # more than 4096 numbers of o, up to which inductor has another loop for the sum on the CPU, and another graph
         x = [t.requires_grad_() for t in inputs(name == "kda", T=T, H=1, HV=2)]
         want, have = model(*x), compiled(*x)
         torch.testing.assert_close(have, want, rtol=1e-5, atol=1e-5)
