@@ -100,6 +100,18 @@ def test_second_derivatives_are_refused(name):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
+def test_forward_mode_is_refused(name):
+    """Where a tangent comes in, and nowhere else."""
+    x = inputs(name == "kda", T=5, H=1, HV=1)
+    with pytest.raises(RuntimeError, match="no derivatives in forward mode"):
+        torch.func.jvp(lambda v: FUNCTIONS[name](*x[:2], v, *x[3:])[0], (x[2],), (torch.ones_like(x[2]),))
+    with torch.autograd.forward_ad.dual_level():
+        with pytest.raises(RuntimeError, match="no derivatives in forward mode"):
+            FUNCTIONS[name](torch.autograd.forward_ad.make_dual(x[0], x[0]), *x[1:])
+        assert torch.equal(FUNCTIONS[name](*x)[0], FUNCTIONS[name](*(t.requires_grad_() for t in x))[0])
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_no_final_state(name):
     o, state = FUNCTIONS[name](*inputs(name == "kda", T=5, H=1, HV=1))
     assert state is None and o.shape == (1, 5, 1, 128) and not o.requires_grad

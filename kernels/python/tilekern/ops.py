@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 import torch
+from torch.autograd import forward_ad
 
 L2NORM, RAW_GATE, SIGMOID_BETA, TWICE_BETA, BOUNDED_GATE = 1, 2, 4, 8, 16
 """Bits of `options`, as tilekern/call.h has them."""
@@ -117,6 +118,12 @@ def refuse_second_derivatives():
         raise RuntimeError("tilekern has no second derivatives: do not ask for create_graph=True")
 
 
+def refuse_tangents(tensors):
+    """An operator that has no rule for them would drop them, and the derivative be 0."""
+    if any(t is not None and forward_ad.unpack_dual(t).tangent is not None for t in tensors):
+        raise RuntimeError("tilekern has no derivatives in forward mode, as torch.func.jvp and jacfwd ask for")
+
+
 WANTED = {}  # bits of `wanted` by ctx.needs_input_grad
 
 
@@ -191,6 +198,8 @@ def forward(name, trained, tensors, numbers):
     if torch.compiler.is_compiling():
         o, state, _ = FORWARD[name](*tensors, *numbers)
         return o, state if numbers[FINAL] else None
+    if forward_ad._current_level >= 0:
+        refuse_tangents(tensors)
     try:
         return APPLY[name](*tensors, numbers) if trained else INFER[name](*tensors, *numbers)[:2]
     except RuntimeError as e:
