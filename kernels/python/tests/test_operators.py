@@ -209,6 +209,22 @@ def test_device():
         call(v=lambda t: t.cpu())
 
 
+@pytest.mark.parametrize("which", ["k", "A_log", "initial_state", "cu_seqlens"])
+def test_one_on_meta(which):
+    """As parameters are that nobody has loaded: fake kernels are called, whose answer is none."""
+    given = dict(A_log=torch.zeros(4, device=DEVICE), initial_state=torch.zeros(1, 4, 128, 128, device=DEVICE), cu_seqlens=on(torch.tensor([0, 9])))
+    given["k"] = inputs(False, T=9, H=2, HV=4)[1]
+    with pytest.raises(ValueError, match=f"tilekern::gdn_infer: {which} is on meta, but q is on {DEVICE}"):
+        call(**{**given, which: given[which].to("meta")})
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_pool_on_meta(name):
+    x = inputs(name == "kda", T=9, H=1, HV=1, K=64, V=64)
+    with pytest.raises(ValueError, match=f"tilekern::{name}_prefill: pool is on meta, but q is on {DEVICE}"):
+        operator(f"{name}_prefill")(*x, None, None, torch.zeros(2, 1, 64, 64, device="meta"), on([0]), torch.empty_like(x[2]))
+
+
 def test_saved_of_another_call():
     x = inputs(False, T=9)
     saved = torch.zeros(77, dtype=torch.uint8, device=DEVICE)

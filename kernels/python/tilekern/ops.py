@@ -6,6 +6,8 @@
 README.md has the arguments.
 """
 import ctypes
+import functools
+import inspect
 import os
 from pathlib import Path
 
@@ -109,8 +111,27 @@ def fake_backward(nones):
     return fake
 
 
-def fake_prefill(*args, **kwargs):
+def fake_prefill(q, k, v, g, beta, A_log, dt_bias, pool, slots, out, cu_seqlens=None, has_initial_state=None, *numbers, **more):
     return None
+
+
+def on_one_device(op, fake):
+    """PyTorch calls a fake kernel, too, where one tensor is on `meta` and the others are not: memory that nobody wrote would be the answer."""
+    names = list(inspect.signature(fake).parameters)
+
+    @functools.wraps(fake)
+    def checked(*args, **kwargs):
+        given = dict(zip(names, args), **kwargs)
+        for name, t in given.items():
+            if isinstance(t, torch.Tensor) and t.device != given["q"].device:
+                raise ValueError(f"{op}: {name} is on {t.device}, but q is on {given['q'].device}")
+        return fake(*args, **kwargs)
+
+    return checked
+
+
+def register_fake(op, fake):
+    torch.library.register_fake(op, on_one_device(op, fake))
 
 
 def refuse_second_derivatives():
@@ -209,9 +230,9 @@ def forward(name, trained, tensors, numbers):
 def register():
     for name in ("gdn", "kda"):
         for forward, backward, nones in (("fwd", "bwd", False), ("infer", "grads", True)):
-            torch.library.register_fake(f"tilekern::{name}_{forward}", fake_forward(name, nones))
-            torch.library.register_fake(f"tilekern::{name}_{backward}", fake_backward(nones))
-        torch.library.register_fake(f"tilekern::{name}_prefill", fake_prefill)
+            register_fake(f"tilekern::{name}_{forward}", fake_forward(name, nones))
+            register_fake(f"tilekern::{name}_{backward}", fake_backward(nones))
+        register_fake(f"tilekern::{name}_prefill", fake_prefill)
         torch.library.register_autograd(f"tilekern::{name}_fwd", differentiate(name), setup_context=setup_context)
 
 
