@@ -67,6 +67,23 @@ def test_compile(name, backend):
     assert counter.frame_count == 1
 
 
+@torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_length_that_depends_on_data(name):
+    """Tokens that a mask leaves, in one graph, with what the forward saves of them."""
+    torch._dynamo.reset()
+
+    def model(mask, *x):
+        left = mask.nonzero().squeeze(-1)
+        return FUNCTIONS[name](*(t.index_select(1, left) for t in x), disable_recompute=True)[0].float().square().sum()
+
+    mask = torch.arange(70, device=DEVICE) % 3 > 0
+    x = [t.requires_grad_() for t in inputs(name == "kda", T=70, H=1, HV=1, K=64, V=64)]
+    compiled = torch.compile(model, fullgraph=True, dynamic=True, backend="aot_eager")
+    for a, b in zip(torch.autograd.grad(compiled(mask, *x), x), torch.autograd.grad(model(mask, *x), x)):
+        assert torch.equal(a, b)
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_deprecated_name(name):
     """The old name of state_v_first is in the graph, too."""
