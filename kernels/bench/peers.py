@@ -64,6 +64,9 @@ KDA = ([(1, 8192, 96, 128), (8, 1024, 96, 128), (1, 8192, 64, 128), (8, 1024, 64
        + [(B, T, H, 128) for H in (8, 12, 16, 32) for B, T in ((1, 2048), (1, 8192), (1, 32768), (8, 1024))])
 
 
+# Few heads and long sequences, with gates as a layer begins: initial_gates.
+KDA_INITIAL = [(1, T, H, 128) for H in (8, 12, 32) for T in (2048, 8192, 32768)]
+
 KDA_BACKWARD = [(8, 4096, 32, 128), (4, 8192, 32, 128), (1, 8192, 32, 128), (1, 8192, 96, 128), (1, 8192, 12, 128), (16, 4096, 16, 64), (8, 8192, 16, 64), (1, 65536, 8, 128), (1, 65536, 32, 128)]
 
 
@@ -256,6 +259,12 @@ def kda_inputs(B, T, H, D, shift):
     return raw, logit, (q, k, raw[2], (-5 * torch.sigmoid(raw[3].float())).bfloat16(), logit.sigmoid())
 
 
+def initial_gates(D):
+    """-5 sigmoid(N - this), of each channel: a layer's dt_bias is the inverse of softplus at dt, log dt uniform from log .001 to log .1.  Some channels keep for thousands of tokens."""
+    dt = torch.logspace(-3, -1, D, device=dev)
+    return -torch.log(torch.expm1(dt))
+
+
 def kda_checked(x, b, h, rows=slice(None), n=None):
     """A function that checks o and the final state of head h of row b, or of sequence n in `rows` of it: all of it, or its first 4096 tokens; of fewer than 64 tokens all
     heads, for q and k of one may be nearly orthogonal."""
@@ -333,6 +342,11 @@ def kda_row(a, title, H, D, lengths, shift, packed):
 def kda_rows(a):
     for (B, T, H, D), (gates, shift) in [(row, g) for row in KDA[a.first : a.rows] for g in (("strong", 0.0), ("mild", 6.0))]:
         yield from kda_row(a, f"{B}x{T} H{H} K{D} {gates}", H, D, [T] * B, shift, False)
+
+
+def kda_initial_rows(a):
+    for B, T, H, D in KDA_INITIAL[a.first : a.rows]:
+        yield from kda_row(a, f"{B}x{T} H{H} K{D} initial", H, D, [T] * B, initial_gates(D), False)
 
 
 def kda_mix_rows(a):
@@ -612,7 +626,7 @@ def main():
     torch.manual_seed(0)
     table = Table(a)
     for what in a.what:
-        for name, errors, row, flop, bytes_ in {"gdn": gdn_rows, "mixes": mix_rows, "engine": engine_rows, "kda": kda_rows, "kda_mixes": kda_mix_rows, "kda_engine": kda_engine_rows, "kda_backward": kda_backward_rows,
+        for name, errors, row, flop, bytes_ in {"gdn": gdn_rows, "mixes": mix_rows, "engine": engine_rows, "kda": kda_rows, "kda_initial": kda_initial_rows, "kda_mixes": kda_mix_rows, "kda_engine": kda_engine_rows, "kda_backward": kda_backward_rows,
                                                     "gdn_backward": gdn_backward_rows, "gdn_training": gdn_training_rows, "kda_training": kda_training_rows}[what](a):
             ms = row["tilekern"][0]
             others = {n: t for n, (t, _) in row.items() if n != "tilekern" and t == t}

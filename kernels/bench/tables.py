@@ -28,7 +28,7 @@ class Table(NamedTuple):
     peers: str = ".*"  # beside which it is; a table of one peer has only rows that are timed beside it
 
 
-KDA = r" (?P<what>kernel|operator) (?P<line>.+) H(?P<heads>\d+) K(?P<k>\d+) (?P<gates>strong|mild)"
+KDA = r" (?P<what>kernel|operator) (?P<line>.+) H(?P<heads>\d+) K(?P<k>\d+) (?P<gates>strong|mild|initial)"
 KEPT = r": keeps (?P<kept>\d+) MB(?P<theirs>.*)"
 SHAPE = "{line}, {heads} heads{k64}"
 TABLES = {
@@ -45,6 +45,7 @@ TABLES = {
                          peers="cudnn|flash_kda"),
     "kda fla": Table(["kda-fla"], "kda --peers cudnn,cudnn_bf16,flash_kda,fla", "sequences, heads", "kda" + KDA, "K = {k}", SHAPE, "{what}, {gates}",
                      "Of 2026-11-22, FLA 0.6, kernel, all rows of `peers.py kda`: 3.9 to 8.9 times ours with strong gates, 1.0 (1 x 2048, 8 heads) to 6.2 with mild ones.", peers="fla"),
+    "kda initial": Table(["kda-initial"], "kda_initial --peers cudnn,flash_kda", "sequences, heads", "kda" + KDA, "K = {k}", SHAPE, "{what}"),
     "kda bf16": Table(["kda-forward", "kda-fla"], "kda --peers cudnn,cudnn_bf16,flash_kda", "sequences, heads", "kda" + KDA, "K = {k}", SHAPE, "{what}, {gates}", peers="cudnn_bf16"),
     "kda mixes": Table(["kda-mixes"], "kda_mixes --peers cudnn,cudnn_bf16,flash_kda,fla", "sequences, heads", "kda" + KDA, "{packed}", SHAPE, "{what}, {gates}",
                        peers="cudnn|flash_kda|fla"),
