@@ -9,6 +9,7 @@
 #include "compiler/analysis/index.h"
 #include "compiler/analysis/layout.h"
 #include "compiler/passes/pass.h"
+#include "compiler/passes/shared_orders.h"
 
 typedef struct Infer {
 	Tir *t;
@@ -26,7 +27,7 @@ static int warps_of(const Op *op)
 static bool note_written(Op *op, void *user)
 {
 	Infer *in = user;
-	if (op->code == OP_FRAG)
+	if (op->code == OP_FRAG || op->code == OP_SHARED)
 		in->written[op->result->id] = attr_layout(op) != NULL;
 	return true;
 }
@@ -465,6 +466,7 @@ static bool check_layout(Op *op, void *user)
 bool pass_infer_layouts(Tir *t)
 {
 	bool ok = true, *written = ARENA_ARRAY(t->arena, bool, t->next_id + 1), *async = ARENA_ARRAY(t->arena, bool, t->next_id + 1);
+	uint8_t *use = ARENA_ARRAY(t->arena, uint8_t, t->next_id + 1);
 	for (Op *k = t->first; k; k = k->next) {
 		Infer in = { .t = t, .written = written, .async = async };
 		tir_walk(k->regions[0], note_written, &in);
@@ -473,6 +475,8 @@ bool pass_infer_layouts(Tir *t)
 		infer_kernel(&in, k);
 		if (!in.failed)
 			tir_walk(k->regions[0], check_layout, &in);
+		if (!in.failed)
+			in.failed = !shared_orders_agree(t, k, written, use);
 		ok &= !in.failed;
 	}
 	return ok;

@@ -127,6 +127,15 @@ const Op *shared_root(const Op *shared)
 	return shared;
 }
 
+int64_t shared_stage_bytes(const Op *shared)
+{
+	const Type *ty = &shared->result->type;
+	int64_t n = dtype_bytes(ty->dtype), ring = attr_int(shared, AT_RING, 0);
+	for (int i = 0; i < ty->rank; i++)
+		n *= ty->shape[i];
+	return ring > 0 ? n / ring : n;
+}
+
 const char *object_name(const Op *object)
 {
 	return attr_text(object, AT_NAME, object->result && object->result->name ? object->result->name : "?");

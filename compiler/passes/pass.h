@@ -38,6 +38,8 @@ int64_t wgmma_columns(const Machine *m, int64_t n);
 int64_t tile_bytes(const TileRef *r); /* -1 with a run-time extent */
 /* The tile whose storage a shared tile is in: itself unless declared `at`. */
 const Op *shared_root(const Op *shared);
+/* Bytes of one stage of it. */
+int64_t shared_stage_bytes(const Op *shared);
 /* The name of an object as the source has it. */
 const char *object_name(const Op *object);
 /* Copies the next of comma-separated names into `name`; false at the end. */

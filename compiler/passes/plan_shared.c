@@ -36,15 +36,6 @@ static int64_t stages(const Op *tile)
 	return ring > 0 ? ring : 1;
 }
 
-static int64_t stage_bytes(const Op *tile)
-{
-	const Type *ty = &tile->result->type;
-	int64_t n = dtype_bytes(ty->dtype);
-	for (int i = 0; i < ty->rank; i++)
-		n *= ty->shape[i];
-	return n / stages(tile);
-}
-
 static int64_t span(const Op *tile)
 {
 	return attr_int(tile, AT_STAGE_BYTES, 0) * (stages(tile) - 1) + attr_int(tile, AT_BYTES, 0);
@@ -64,7 +55,7 @@ static int64_t root_alignment(const Planner *p, const Op *root)
 
 static void measure(Planner *p, Op *tile)
 {
-	int64_t bytes = stage_bytes(tile);
+	int64_t bytes = shared_stage_bytes(tile);
 	attr_set_int(p->t, tile, AT_BYTES, bytes);
 	attr_set_int(p->t, tile, AT_STAGE_BYTES, attr_int(tile, AT_RING, 0) > 0 ? round_up(bytes, root_alignment(p, tile)) : bytes);
 }
@@ -144,7 +135,7 @@ static void place_alias(Planner *p, Op *tile)
 {
 	Arena *a = p->t->arena;
 	const Op *base = operand(tile, ARG_OBJECT)->def;
-	int64_t at = attr_int(tile, AT_AT_OFFSET, 0), bytes = stage_bytes(tile), room = attr_int(base, AT_BYTES, 0);
+	int64_t at = attr_int(tile, AT_AT_OFFSET, 0), bytes = shared_stage_bytes(tile), room = attr_int(base, AT_BYTES, 0);
 	int64_t offset = attr_int(base, AT_OFFSET, 0) + at, stride = attr_int(base, AT_STAGE_BYTES, 0);
 	attr_set_int(p->t, tile, AT_BYTES, bytes);
 	attr_set_int(p->t, tile, AT_OFFSET, offset);
