@@ -161,9 +161,11 @@ Ev bi_fill(Elab *E, const Call *c)
 	return ev_void();
 }
 
+static int64_t cluster_size(const Elab *E) { return attr_int(E->kernel, AT_CLUSTER, 1); }
+
 static bool in_cluster(Elab *E, const Call *c, const char *what)
 {
-	if (attr_int(E->kernel, AT_CLUSTER, 1) > 1)
+	if (attr_get(E->kernel, AT_CLUSTER))
 		return true;
 	elab_error(E, c->e->loc, E_CALL, "%s is for kernels with cluster (n)", what);
 	return false;
@@ -175,7 +177,7 @@ Ev bi_load(Elab *E, const Call *c)
 	if ((multicast && !in_cluster(E, c, "tma_multicast")) || !transfer_fits(E, c, c->arg[0].view, c->arg[1].view))
 		return ev_void();
 	Op *op = transfer(E, c);
-	if (op && multicast)
+	if (op && multicast && cluster_size(E) > 1)
 		attr_set_int(E->t, op, AT_MULTICAST, 1);
 	return ev_void();
 }
@@ -285,15 +287,29 @@ Ev bi_scan(Elab *E, const Call *c)
 
 /* ---- synchronisation ---- */
 
+static bool check_rank(Elab *E, const Call *c)
+{
+	Ev rank = c->arg[1];
+	if (!in_cluster(E, c, "an arrive with the rank of a CTA"))
+		return false;
+	if (rank.kind != EV_CONST || (rank.i >= 0 && rank.i < cluster_size(E)))
+		return true;
+	long long last = (long long)cluster_size(E) - 1;
+	elab_error(E, c->loc[1], E_INDEX, "rank %lld is not in a cluster of %lld, whose %s%lld", (long long)rank.i, last + 1,
+		last ? "CTAs are 0 to " : "only CTA is ", last);
+	return false;
+}
+
 Ev bi_arrive(Elab *E, const Call *c)
 {
 	const MBar *b = c->arg[0].bar;
 	Value *args[3] = { barrier_value(E, c->loc[0], b), ev_value(E, c->loc[0], b->use) };
-	if (c->n == 2 && !in_cluster(E, c, "an arrive with the rank of a CTA"))
+	if (c->n == 2 && !check_rank(E, c))
 		return ev_void();
-	if (c->n == 2)
+	bool ranked = c->n == 2 && !(c->arg[1].kind == EV_CONST && cluster_size(E) == 1);
+	if (ranked)
 		args[2] = ev_value(E, c->loc[1], c->arg[1]);
-	statement(E, c, c->n + 1, args);
+	statement(E, c, ranked ? 3 : 2, args);
 	return ev_void();
 }
 
