@@ -193,26 +193,48 @@ void lower_weave(Lower *L, const Op *op)
 	}
 }
 
-/* Bytes of one cp.async: 16, 8 or 4, as the rows of the global tensor are aligned and the tile is wide. */
-static int cp_async_bytes(const TileRef *g, const TileRef *s)
+/* Whether the elements of a view's last dimension are neighbours in memory. */
+static bool has_rows(const TileRef *r)
 {
-	int elem = (int)dtype_bytes(g->dtype), rank = g->object_rank;
-	int64_t one, bytes = 16;
-	if (!value_const_int(tensor_stride(g->object, rank - 1), &one) || one != 1 || g->dims[rank - 1] == -1)
-		return 0;
-	for (int d = 0; d + 1 < rank; d++) {
-		int64_t row = value_divisor(NULL, tensor_stride(g->object, d), -1) * elem;
-		bytes = row < bytes ? row : bytes;
+	int64_t one = 1;
+	bool strided = r->space == TY_TENSOR && (!value_const_int(tensor_stride(r->object, r->object_rank - 1), &one) || one != 1);
+	return r->dims[r->object_rank - 1] != -1 && !strided;
+}
+
+/* Bytes that one cp.async may have, and what they are bound by. */
+typedef struct Width {
+	int64_t bytes;
+	const char *by;
+} Width;
+
+static void narrow(Lower *L, Width *w, int64_t to, const char *what, const TileRef *r)
+{
+	if (to < w->bytes)
+		*w = (Width){ to, arena_printf(L->arena, "%s '%s'", what, attr_text(r->object, AT_NAME, "?")) };
+}
+
+/* 16, 8 or 4 bytes as rows and starts allow on both sides; where elements are no neighbours, one. */
+static Width cp_async_width(Lower *L, const TileRef *g, const TileRef *s)
+{
+	int elem = (int)dtype_bytes(g->dtype);
+	const TileRef *side[2] = { g, s };
+	Width w = { 16, "" };
+	for (int i = 0; i < 2; i++) {
+		int last = side[i]->object_rank - 1;
+		if (!has_rows(side[i]))
+			narrow(L, &w, elem, "single elements of", side[i]);
+		if (side[i]->start[last])
+			narrow(L, &w, value_divisor(NULL, side[i]->start[last], -1) * elem, "starts in", side[i]);
 	}
-	const Value *starts[2] = { g->start[rank - 1], s->start[s->object_rank - 1] };
-	for (int i = 0; i < 2; i++)
-		if (starts[i]) {
-			int64_t at = value_divisor(NULL, starts[i], -1) * elem;
-			bytes = at < bytes ? at : bytes;
-		}
-	while (bytes >= 4 && s->shape[s->rank - 1] * elem % bytes != 0)
-		bytes /= 2;
-	return bytes >= 4 ? (int)bytes : 0;
+	for (int d = 0; d + 1 < g->object_rank; d++)
+		narrow(L, &w, value_divisor(NULL, tensor_stride(g->object, d), -1) * elem, "rows of", g);
+	if (s->object_rank > 1) {
+		int64_t row = s->object->result->type.shape[s->object_rank - 1] * elem;
+		narrow(L, &w, row & -row, "rows of", s);
+	}
+	int64_t part = s->shape[s->rank - 1] * elem;
+	narrow(L, &w, part & -part, "parts of", s);
+	return w;
 }
 
 /* Index operands of a view's element (row, col), as values. */
@@ -264,10 +286,22 @@ void lower_cp_async(Lower *L, const Op *op)
 {
 	static const DType wide[TIR_MAX_RANK] = { DT_I64, DT_I64, DT_I64, DT_I64, DT_I64, DT_I64 };
 	TileRef g = tile_ref(operand(op, ARG_SOURCE)), s = tile_ref(operand(op, ARG_TARGET));
-	int elem = (int)dtype_bytes(g.dtype), bytes = cp_async_bytes(&g, &s), rank = s.rank;
+	int elem = (int)dtype_bytes(g.dtype), rank = s.rank;
 	const char *why = "";
-	if (g.dtype != s.dtype || g.trans || s.trans || rank < 1 || rank > 2 || bytes == 0) {
-		lower_error(L, op->loc, "cp_async copies rows of equal element type whose start and pitch are multiples of 4 bytes known at compile time");
+	if (rank > 2) {
+		lower_error(L, op->loc, "a cp_async has one or two dimensions, not %d", rank);
+		return;
+	}
+	if (g.trans || s.trans) {
+		lower_error(L, op->loc, "cp_async does not transpose");
+		diag_help(L->diags, "copy(src, dst) does");
+		return;
+	}
+	Width w = cp_async_width(L, &g, &s);
+	int bytes = (int)w.bytes;
+	if (bytes < 4) {
+		lower_error(L, op->loc, "cp_async moves 4, 8 or 16 bytes at a time, but %s are known only as multiples of %d bytes", w.by, bytes);
+		diag_help(L->diags, "rows of 8 * N elements are known as multiples of 8, rows of N are not; copy(src, dst) takes any");
 		return;
 	}
 	int64_t shape[2] = { rank == 2 ? s.shape[0] : 1, s.shape[rank - 1] };

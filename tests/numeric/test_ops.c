@@ -376,6 +376,27 @@ static void test_cp_async(void **state)
 	tensor_free(&yp);
 }
 
+static void test_cp_async_places(void **state)
+{
+	TileRun *r = *state;
+	enum { COUNT = 77, ROWS = 64, COLS = 32, LINES = 8 };
+	TestTensor rows = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ COUNT, COLS }), yr = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ ROWS, COLS });
+	TestTensor lines = tensor_new(r, TILERT_F32, 2, (int64_t[]){ LINES, COUNT }), yl = tensor_new(r, TILERT_F32, 2, (int64_t[]){ LINES, ROWS });
+	double want[LINES * ROWS];
+	tensor_random(r, &rows, -1, 1);
+	tensor_random(r, &lines, -1, 1);
+	for (int k = 0; k < LINES * ROWS; k++)
+		want[k] = lines.value[k / ROWS * COUNT + k % ROWS];
+	tilert_arg args[] = { arg_tensor("rows", &rows), arg_tensor("lines", &lines), arg_tensor("yr", &yr), arg_tensor("yl", &yl) };
+	run_launch(r, "cp_async_places", args, 4);
+	tensor_compare(&yr, rows.value, 0, 0);
+	tensor_compare(&yl, want, 0, 0);
+	tensor_free(&rows);
+	tensor_free(&yr);
+	tensor_free(&lines);
+	tensor_free(&yl);
+}
+
 static void test_atomics(void **state)
 {
 	TileRun *r = *state;
@@ -457,6 +478,7 @@ int main(void)
 		cmocka_unit_test(test_by_zero),
 		cmocka_unit_test(test_counted),
 		cmocka_unit_test(test_cp_async),
+		cmocka_unit_test(test_cp_async_places),
 		cmocka_unit_test(test_atomics),
 		cmocka_unit_test(test_wrong_extents_are_refused),
 	};
