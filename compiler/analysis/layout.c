@@ -68,7 +68,11 @@ static const Layout *layout_mma(Arena *a, int rows, int cols, int warps, int uni
 /* Thread t's bits go to columns first, then rows; spare bits replicate, missing ones become registers. */
 static const Layout *layout_blocked(Arena *a, int rank, int rows, int cols, int br, int bc, int warps, const char **why)
 {
-	if (!is_pow2(rows) || !is_pow2(cols) || !is_pow2(br) || !is_pow2(bc) || !is_pow2(warps) || br > rows || bc > cols) {
+	if (br > rows || bc > cols) {
+		*why = arena_printf(a, "a block of %dx%d is larger than the tile of %dx%d", br, bc, rows, cols);
+		return NULL;
+	}
+	if (!is_pow2(rows) || !is_pow2(cols) || !is_pow2(br) || !is_pow2(bc) || !is_pow2(warps)) {
 		*why = arena_printf(a, "a blocked layout needs powers of two: tile %dx%d, block %dx%d, %d warps", rows, cols, br, bc, warps);
 		return NULL;
 	}

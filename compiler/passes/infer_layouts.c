@@ -413,7 +413,7 @@ static void check_parts(Infer *in, const Op *op)
 }
 
 /* A layout that the author wrote, or one that was chosen for him. */
-static void report_unfit(Infer *in, const Op *op, const char *why)
+static void report_unfit(Infer *in, const Op *op, const int64_t shape[2], const char *why)
 {
 	in->failed = true;
 	if (is_written(in, op))
@@ -427,7 +427,7 @@ static void report_unfit(Infer *in, const Op *op, const char *why)
 		return;
 	if (warps & (warps - 1))
 		diag_help(in->t->diags, "a team with element loops and with fragments that no product uses has 1, 2, 4, 8, 16 or 32 warps: put them into a role of so many");
-	else
+	else if ((shape[0] & (shape[0] - 1)) || (shape[1] & (shape[1] - 1)))
 		diag_help(in->t->diags, "extents of element loops and of fragments that no product uses are powers of two: use the next one, and 'if (i < n)'");
 }
 
@@ -456,7 +456,7 @@ static bool check_layout(Op *op, void *user)
 	}
 	const Layout *l = layout_of(in->t->arena, attr_layout(op), rank, shape, warps_of(op), &why);
 	if (!l) {
-		report_unfit(in, op, why);
+		report_unfit(in, op, shape, why);
 	} else if (op->code == OP_PARALLEL) {
 		check_copies(in, op, l);
 	}
