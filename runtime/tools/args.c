@@ -97,6 +97,8 @@ static int64_t read_extent(Text *t)
 
 	while (isalnum((unsigned char)t->p[n]) || t->p[n] == '_')
 		n++;
+	if (n == 0)
+		bad(t, "an extent is a number or the name of a --dim");
 	char *word = tool_copy(t->p, n);
 	const char *value = isdigit((unsigned char)word[0]) ? word : options_find(t->dims, word);
 	if (!value)
