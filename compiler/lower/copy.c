@@ -75,12 +75,14 @@ static void matrix_step(Lower *L, const TileRef *mem, const TileRef *f, const V 
 	V l7 = LLVMBuildAnd(L->b, lane, const_i32(L, 7), "");
 	V m1 = LLVMBuildAnd(L->b, lane, const_i32(L, 8), "");
 	V m2 = x->count == 2 ? zero : LLVMBuildLShr(L->b, LLVMBuildAnd(L->b, lane, const_i32(L, 16), ""), const_i32(L, 1), "");
-	int R = mem->object_rank;
+	int last = mem->object_rank - 1, above = last - 1; /* the dimensions of the view's columns and rows */
+	while (mem->dims[above] == -1)
+		above--;
 	memcpy(index, origin, sizeof index);
 	V row = mem->trans ? build_add(L, build_add(L, x->col, l7), m2) : build_add(L, build_add(L, x->row, l7), m1);
 	V col = mem->trans ? build_add(L, x->row, m1) : build_add(L, x->col, m2);
-	index[R - 2] = build_add(L, origin[R - 2], row);
-	index[R - 1] = build_add(L, origin[R - 1], col);
+	index[above] = build_add(L, origin[above], row);
+	index[last] = build_add(L, origin[last], col);
 	check_index(L, mem->object, index, NULL, const_i64(L, 7), NULL);
 	V at = shared_address(L, mem->object, index);
 	if (load)

@@ -43,7 +43,7 @@ static bool matrix_rows(const TileRef *s)
 	if (s->space != TY_SHARED || dtype_bits(s->dtype) != 16 || s->rank != 2)
 		return false;
 	const Type *ty = &s->object->result->type;
-	return ty->shape[ty->rank - 1] % 8 == 0 && starts_at(s, ty->rank - 1, 8);
+	return s->dims[ty->rank - 1] != -1 && ty->shape[ty->rank - 1] % 8 == 0 && starts_at(s, ty->rank - 1, 8);
 }
 
 /* Whole matrices: a warp has 16 rows of each 64. */

@@ -397,6 +397,22 @@ static void test_cp_async_places(void **state)
 	tensor_free(&yl);
 }
 
+static void test_planes(void **state)
+{
+	TileRun *r = *state;
+	enum { COPIES = 4, ROWS = 64, COLS = 32 };
+	TestTensor x = tensor_new(r, TILERT_BF16, 2, (int64_t[]){ ROWS, COLS }), y = tensor_new(r, TILERT_BF16, 3, (int64_t[]){ COPIES, ROWS, COLS });
+	double want[COPIES * ROWS * COLS];
+	tensor_random(r, &x, -1, 1);
+	for (int k = 0; k < COPIES * ROWS * COLS; k++)
+		want[k] = x.value[k % (ROWS * COLS)];
+	tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("y", &y) };
+	run_launch(r, "planes", args, 2);
+	tensor_compare(&y, want, 0, 0);
+	tensor_free(&x);
+	tensor_free(&y);
+}
+
 static void test_atomics(void **state)
 {
 	TileRun *r = *state;
@@ -479,6 +495,7 @@ int main(void)
 		cmocka_unit_test(test_counted),
 		cmocka_unit_test(test_cp_async),
 		cmocka_unit_test(test_cp_async_places),
+		cmocka_unit_test(test_planes),
 		cmocka_unit_test(test_atomics),
 		cmocka_unit_test(test_wrong_extents_are_refused),
 	};
