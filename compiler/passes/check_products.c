@@ -168,8 +168,14 @@ static void check_shared_operand(Checker *c, const Op *op, const TileRef *r, int
 {
 	int R = r->object_rank;
 	int64_t row, col;
-	if (r->space != TY_SHARED || r->rank != 2 || R < 2 || !swizzle_bytes(r->object) || r->dims[R - 1] < 0 || r->dims[R - 2] < 0)
+	if (r->space != TY_SHARED || r->rank != 2 || R < 2 || !swizzle_bytes(r->object))
 		return;
+	if (r->dims[R - 1] < 0 || r->dims[R - 2] < 0) {
+		product_error(c, op, E_WGMMA_SHAPE, "'%s' is indexed in one of its last two dimensions, which are the rows and columns that wgmma reads",
+			object_name(r->object));
+		product_help(c, "declare it with the dimension that is indexed first");
+		return;
+	}
 	bool k_major = (along == 1) != r->trans;
 	if (constant_start(r, R - 2, &row) && row % 8 != 0)
 		product_error(c, op, E_WGMMA_SHAPE, "'%s' is read from row %lld on; wgmma reads from multiples of 8", object_name(r->object), (long long)row);
