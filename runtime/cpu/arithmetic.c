@@ -71,5 +71,5 @@ void check_set(Thread *t, const char *what, const float *registers, uint32_t n, 
 	for (uint32_t i = 0; i < n; i++)
 		if (rt_float_bits(registers[i]) != UNSET)
 			return;
-	report_fail(t, line, "this %s adds to a fragment that nothing has been assigned to", what);
+	report_fail(t, line, "this %s adds to a fragment that nothing has been assigned to, or only what was computed from such", what);
 }
