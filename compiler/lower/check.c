@@ -109,6 +109,13 @@ void check_index(Lower *L, const Op *object, V *index, const DType *types, V mor
 		L->ops->check_bounds(L, s, look, more && look >> (rank - 1) ? more : const_i64(L, 0), mask);
 }
 
+void check_presence(Lower *L, const Op *tensor)
+{
+	const Storage *s = L->ops->checks ? storage_of(L, tensor) : NULL;
+	if (s && attr_int(tensor, AT_OPTIONAL, 0) && !is_checked(L, s, PRESENCE, NULL, NULL, NULL))
+		L->ops->check_bounds(L, s, 0, const_i64(L, 0), NULL);
+}
+
 void check_view(Lower *L, const TileRef *r)
 {
 	for (int d = 0; L->ops->checks && d < r->object_rank; d++) {

@@ -143,6 +143,7 @@ void view_origin(Lower *L, const TileRef *r, V *index);
 void declare_bounds(Lower *L, Storage *s); /* of a tensor or shared tile */
 /* An element, and `more` (i64, NULL: 0) behind it in the last dimension; where mask (NULL: always) holds. */
 void check_index(Lower *L, const Op *object, V *index, const DType *types, V more, V mask);
+void check_presence(Lower *L, const Op *tensor); /* of one that may be absent */
 void check_view(Lower *L, const TileRef *r);
 /* What was checked before a guard holds in it, and behind it. */
 void checks_guarded(Lower *L, LLVMBasicBlockRef before);
