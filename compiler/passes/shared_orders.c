@@ -7,7 +7,7 @@ static bool note_use(Op *op, void *user)
 {
 	uint8_t *use = user;
 	Effect e[MAX_EFFECTS];
-	bool bytes = op->code == OP_BULK_LOAD || op->code == OP_BULK_STORE; /* in whatever order they are */
+	bool bytes = op->code == OP_BULK_LOAD || op->code == OP_BULK_STORE || op->code == OP_FILL; /* whatever their order */
 	for (int i = 0, n = op_effects(op, e); i < n; i++)
 		if (e[i].tile.space == TY_SHARED)
 			use[e[i].tile.object->result->id] |= (uint8_t)(bytes ? USE_BYTES : (e[i].reads ? USE_READS : 0) | (e[i].writes ? USE_WRITES : 0));
@@ -57,7 +57,8 @@ bool shared_orders_agree(Tir *t, const Op *kernel, const bool *given, uint8_t *u
 		tir_error(t, linear, E_LAYOUT, "'%s' reads what is written as '%s', whose elements lie elsewhere: '%s' is %s, '%s' %s", object_name(tile),
 			object_name(w), object_name(linear), layout_name(t, linear), object_name(other), layout_name(t, other));
 		diag_note(t->diags, other->loc, "'%s' is declared here", object_name(other));
-		diag_help(t->diags, "tiles in one place have layouts of their own: declare '%s' with layout(%s)", object_name(linear), layout_name(t, other));
+		diag_help(t->diags, "tiles in one place have layouts of their own: declare '%s' with layout(%s), or layout(linear) where that is meant",
+			object_name(linear), layout_name(t, other));
 		ok = false;
 	}
 	return ok;
