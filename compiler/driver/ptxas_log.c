@@ -148,6 +148,13 @@ static const Op *carried_product(const Op *kernel, int number)
 	return found;
 }
 
+/* What ptxas then says of registers is not the source's fault. */
+static void help_optimise(LogReader *lr)
+{
+	if (lr->o->opt_level == 0)
+		diag_help(lr->t->diags, "with -O0 nothing is kept in registers: -O1 is enough; --target=cpu leaves the GPU's code out");
+}
+
 /* "(C7510) Potential Performance Loss: ..." and the notes about injected instructions. */
 static void performance_message(LogReader *lr, const char *line)
 {
@@ -175,6 +182,7 @@ static void performance_message(LogReader *lr, const char *line)
 		diag_error(lr->t->diags, carried ? carried->loc : loc, W_SERIALIZED, "ptxas C%d: %s: %.*s", number, who, n, text);
 		if (carried)
 			diag_help(lr->t->diags, "this product is in flight at the end of a turn of its loop; wait for it in the next before another is issued, or issue both in one turn");
+		help_optimise(lr);
 		diag_help(lr->t->diags, "-Wno-wgmma-serialized compiles it nevertheless");
 		lr->ok = false;
 	} else if (!lr->o->allow_serialized) {
@@ -293,6 +301,7 @@ static void report_spills(LogReader *lr)
 		diag_error(lr->t->diags, op->loc, W_SPILL,
 			"kernel '%s' does not fit its registers: %d bytes of spill stores, %d of spill loads", k->name, k->spill_stores, k->spill_loads);
 		note_roles(lr, op);
+		help_optimise(lr);
 		diag_help(lr->t->diags, "smaller fragments, more warps or setmaxnreg give room; -Wno-spill compiles it nevertheless");
 		lr->ok = false;
 	}
