@@ -477,7 +477,7 @@ def cudnn_call(dnn, cu, q, k, v, g, beta):
 
 def kda_cases(a, what):
     shapes = [(B, T, H, D, None) for B, T, H, D in KDA_BACKWARD] + [(1, 65536, H, D, mixes()["lognormal"]) for H, D in ((32, 128), (16, 64))]
-    rows = [(*shape, *gates, operator) for shape in shapes[a.first : a.rows] for gates in (("strong", 0.0), ("mild", 6.0)) for operator in (False, True)]
+    rows = [(*shape, *gates, operator) for shape in shapes[a.first : a.rows] for gates in (("strong", 0.0), ("mild", 6.0), ("initial", initial_gates(shape[3]))) for operator in (False, True)]
 
     def name(B, T, H, D, lengths, gates, shift, operator):
         title = f"{len(lengths)} documents of {T}" if lengths else f"{B}x{T}"

@@ -8,7 +8,7 @@ enum { CHUNK = 32, NARROW = 64 /* K and columns of V where two CTAs share a mult
 
 /* In chunks.  A window of 4 is enough for gates of -0.13 a token (-5 sigmoid(normal - 3) has a mean of about -0.36); one of 32 for -0.02
  * (-5 sigmoid(normal - 6)), one of 64 for half of that.  TRY: a launch and its first loads. */
-enum { SHORTEST = 4 /* of a share (walk.tile) or a unit */, SHORTER = 3 /* of shares of rows, of the forward alone, where an item has no more than */, FEW = 11, LEFT_OVER = 4, SHORT = 4, LONG = 32, LONGER = 64, FROM = 512 /* chunks of a sequence for which that pays */, TRY = 3,
+enum { SHORTEST = 4 /* of a share (walk.tile) or a unit */, SHORTER = 3 /* of shares of rows, of the forward alone, where an item has no more than */, FEW = 11, LEFT_OVER = 4, SHORT = 4, LONG = 32 /* where that much does not pay, no more than SHORT */, LONGEST = 512, TRY = 3,
 	LOOP = 96 /* chunks of a unit from which the faster loop of a form without CUTS is worth a launch before it */,
 	CHUNK_COST = 4, HALF_COST = 3, /* of a chunk of an item of 128 columns, of 64 */
 	JOIN = 35, /* what exact states cost beside three scans, measured: 1x2048 of 8 and 16 heads */
@@ -85,8 +85,8 @@ static int64_t with_windows(const Load *c, int warm) { return c->part + TRY + (w
 
 static KdaPlan windows(const Load *c)
 {
-	const int most = c->whole < FROM ? LONG : LONGER;
-	const int warm = with_windows(c, most) < c->sure / 8 * 5 ? most : SHORT;
+	const int64_t most = (c->sure / 8 * 5 - c->part - 2 * TRY - 1) / 2;
+	const int warm = most < LONG ? SHORT : (int)(most < LONGEST ? most : LONGEST);
 	return with_windows(c, SHORT) + SHORT < c->whole / 8 * 7 ? (KdaPlan){ .ctas = c->most, .way = KDA_WINDOWS, .warm = warm } : whole_items(c);
 }
 
