@@ -7,6 +7,7 @@ typedef struct Chain {
 	int rows, flags; /* tensors of all CTAs */
 	int own, got;    /* fragments */
 	bool all;        /* from every CTA before, or the last of them */
+	int staged;      /* a shared tile that rows are loaded to in bulk; -1: they are copied */
 } Chain;
 
 static int initialised(Gen *g, DType t, const int64_t *ext, Range r)
@@ -31,6 +32,11 @@ static bool new_chain(Gen *g, Chain *c)
 	c->own = initialised(g, t, ext + 1, r);
 	c->got = initialised(g, t, ext + 1, r);
 	c->all = CHANCE(g, 30);
+	c->staged = CHANCE(g, 50) && ext[1] * ext[2] * dtype_bytes(t) % 16 == 0 ? tile_shared(g, t, 2, ext + 1, r, "linear") : -1;
+	if (c->staged >= 0) {
+		g->tile[c->staged].gone = true;
+		text_put(&g->decls, "\tmbarrier full[ring 1] count(%d);\n", g->warps);
+	}
 	return c->own >= 0 && c->got >= 0;
 }
 
@@ -47,16 +53,29 @@ static void give(Gen *g, const Chain *c)
 static void take(Gen *g, const Chain *c)
 {
 	int id = fresh(g);
+	bool staged = c->staged >= 0;
 	sync_all(g); /* the loop may have no turn */
+	if (staged)
+		line(g, "i32 u%d = 0;", id);
 	line(g, "for (i32 c%d = %s; c%d < blockIdx.x; c%d++) {", id, c->all ? "0" : "max(blockIdx.x - 1, 0)", id, id);
 	open_block(g);
 	line(g, "once {");
 	line(g, "\ti32 n%d = 0;", id);
 	line(g, "\twhile (n%d == 0) n%d = atomic_add(%s[c%d], 0);", id, id, g->tile[c->flags].name, id);
 	line(g, "\tfence_device();");
+	if (staged)
+		line(g, "\tfence_async_global();");
 	line(g, "}");
 	line(g, "sync();");
-	line(g, "copy(%s[c%d], %s);", g->tile[c->rows].name, id, g->tile[c->got].name);
+	if (staged) {
+		line(g, "bulk_load(%s[c%d], %s, full[u%d]);", g->tile[c->rows].name, id, g->tile[c->staged].name, id);
+		line(g, "arrive(full[u%d]);", id);
+		line(g, "wait(full[u%d]);", id);
+		line(g, "u%d++;", id);
+		line(g, "copy(%s, %s);", g->tile[c->staged].name, g->tile[c->got].name);
+	} else {
+		line(g, "copy(%s[c%d], %s);", g->tile[c->rows].name, id, g->tile[c->got].name);
+	}
 	close_block(g, "}");
 }
 

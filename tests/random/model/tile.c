@@ -283,7 +283,7 @@ bool tile_step(Team *t, const Op *op)
 	case OP_BULK_LOAD: case OP_BULK_STORE: run_bulk(t, op); break;
 	case OP_PARALLEL: parallel_run(t, op); break;
 	case OP_WGMMA_FENCE: case OP_WGMMA_COMMIT: case OP_WGMMA_WAIT: case OP_PIN: case OP_STORE_WAIT: case OP_CP_ASYNC_COMMIT: case OP_CP_ASYNC_WAIT:
-	case OP_FENCE_ASYNC: case OP_FENCE_DEVICE: case OP_GRID_WAIT: case OP_GRID_LAUNCH: case OP_GRID: break;
+	case OP_FENCE_ASYNC: case OP_FENCE_ASYNC_GLOBAL: case OP_FENCE_DEVICE: case OP_GRID_WAIT: case OP_GRID_LAUNCH: case OP_GRID: break;
 	default: return false;
 	}
 	if (op->code != OP_VIEW && op_info(op->code)->effect == FX_WRITE)
