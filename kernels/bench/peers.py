@@ -58,7 +58,10 @@ def mixes():
             "7239+953x1": [7239] + [1] * 953, "2050x16": [16] * 2050, "lognormal": [n for n in documents if n]}
 
 
-# sequences, tokens, heads, K = V; each with strong gates, -5 sigmoid(N), and mild ones, -5 sigmoid(N - 6)
+# what gates are called, -5 sigmoid(N - this)
+GATES = (("strong", 0.0), ("mild", 6.0))
+
+# sequences, tokens, heads, K = V; each with both
 KDA = ([(1, 8192, 96, 128), (8, 1024, 96, 128), (1, 8192, 64, 128), (8, 1024, 64, 128), (1, 1024, 64, 128), (2, 8192, 64, 128), (8, 4096, 32, 128),
         (4, 8192, 32, 128), (16, 4096, 16, 64), (8, 8192, 16, 64)]
        + [(B, T, H, 128) for H in (8, 12, 16, 32) for B, T in ((1, 2048), (1, 8192), (1, 32768), (8, 1024))])
@@ -340,7 +343,7 @@ def kda_row(a, title, H, D, lengths, shift, packed):
 
 
 def kda_rows(a):
-    for (B, T, H, D), (gates, shift) in [(row, g) for row in KDA[a.first : a.rows] for g in (("strong", 0.0), ("mild", 6.0))]:
+    for (B, T, H, D), (gates, shift) in [(row, g) for row in KDA[a.first : a.rows] for g in GATES]:
         yield from kda_row(a, f"{B}x{T} H{H} K{D} {gates}", H, D, [T] * B, shift, False)
 
 
@@ -355,7 +358,7 @@ def kda_mix_rows(a):
     single = {f"1x{n}": [n] for n in (129, 513, 1159, 2049, 8193, 16385)}
     slots = {"9 of 64 slots": [2048] * 2 + [1024] * 2 + [512] * 2 + [341] * 3 + [0] * 55}
     rows = six + [(H, name, lengths) for H in (8, 12, 32) for name, lengths in {**mixes(), **single, **slots}.items()]
-    for (H, name, lengths), (gates, shift) in [(row, g) for row in rows[a.first : a.rows] for g in (("strong", 0.0), ("mild", 6.0))]:
+    for (H, name, lengths), (gates, shift) in [(row, g) for row in rows[a.first : a.rows] for g in GATES]:
         yield from kda_row(a, f"{name} H{H} K128 {gates}", H, 128, lengths, shift, True)
 
 
@@ -477,7 +480,7 @@ def cudnn_call(dnn, cu, q, k, v, g, beta):
 
 def kda_cases(a, what):
     shapes = [(B, T, H, D, None) for B, T, H, D in KDA_BACKWARD] + [(1, 65536, H, D, mixes()["lognormal"]) for H, D in ((32, 128), (16, 64))]
-    rows = [(*shape, *gates, operator) for shape in shapes[a.first : a.rows] for gates in (("strong", 0.0), ("mild", 6.0), ("initial", initial_gates(shape[3]))) for operator in (False, True)]
+    rows = [(*shape, *gates, operator) for shape in shapes[a.first : a.rows] for gates in (*GATES, ("initial", initial_gates(shape[3]))) for operator in (False, True)]
 
     def name(B, T, H, D, lengths, gates, shift, operator):
         title = f"{len(lengths)} documents of {T}" if lengths else f"{B}x{T}"

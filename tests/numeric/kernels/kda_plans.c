@@ -125,34 +125,45 @@ static void run_parts(const void *unused)
 /* What the device chooses for packed sequences, as the workspace says (kernels/kda/walk.tile): whole items, by their lengths or because of so many shares that cannot begin, or shares. */
 typedef enum Choice { WHOLE_BY_LENGTH, WHOLE_BY_WINDOWS, CUT } Choice;
 
+/* A checked call; what it left of each CTA in the workspace, or NULL: on a GPU plans are others. */
+static int32_t *said_of_shares(const KdaRow *row, KdaPlan *l)
+{
+	KdaRun *r = kda_run_make(row);
+	int32_t *back = NULL;
+	kda_run_poison(r);
+	kda_run_forward(r);
+	kda_run_check(r);
+	if (numeric_on_cpu()) {
+		*l = kda_plan_joined(&r->p, (int)row->processors);
+		back = (int32_t *)buffer_take(r->workspace);
+	}
+	kda_run_free(r);
+	return back;
+}
+
 typedef struct ChoiceRow { KdaRow row; Choice choice; int window; /* chunks of that of most shares; 0: not looked at */ } ChoiceRow;
 
 static void run_choice(const void *spec)
 {
 	const ChoiceRow *c = spec;
-	KdaRun *r = kda_run_make(&c->row);
-	kda_run_poison(r);
-	kda_run_forward(r);
-	kda_run_check(r);
-	if (numeric_on_cpu()) {
-		const KdaPlan l = kda_plan_joined(&r->p, (int)c->row.processors);
-		assert_true(l.by_length);
-		int32_t *back = (int32_t *)buffer_take(r->workspace);
-		const int32_t least = back[l.begun / sizeof *back];
-		int run = 1, longest = 1, like_that = 0;
-		for (int i = 1; i < l.ctas && least > 1; i++) {
-			like_that += back[i] == c->window;
-			run = back[i] == -1 ? run + 1 : 1;
-			longest = run > longest ? run : longest;
-		}
-		const Choice got = least == 1 ? WHOLE_BY_LENGTH : longest >= least ? WHOLE_BY_WINDOWS : CUT;
-		if (got != c->choice)
-			fail_msg("choice %d: a run of %d, %d make items whole", (int)got, longest, (int)least);
-		if (c->window && like_that <= l.ctas / 2)
-			fail_msg("%d of %d CTAs have a window of %d chunks", like_that, l.ctas, c->window);
-		free(back);
+	KdaPlan l = { 0 };
+	int32_t *back = said_of_shares(&c->row, &l);
+	if (!back)
+		return;
+	assert_true(l.by_length);
+	const int32_t least = back[l.begun / sizeof *back];
+	int run = 1, longest = 1, like_that = 0;
+	for (int i = 1; i < l.ctas && least > 1; i++) {
+		like_that += back[i] == c->window;
+		run = back[i] == -1 ? run + 1 : 1;
+		longest = run > longest ? run : longest;
 	}
-	kda_run_free(r);
+	const Choice got = least == 1 ? WHOLE_BY_LENGTH : longest >= least ? WHOLE_BY_WINDOWS : CUT;
+	if (got != c->choice)
+		fail_msg("choice %d: a run of %d, %d make items whole", (int)got, longest, (int)least);
+	if (c->window && like_that <= l.ctas / 2)
+		fail_msg("%d of %d CTAs have a window of %d chunks", like_that, l.ctas, c->window);
+	free(back);
 }
 
 /* What is said of shares whose states SHARES makes (walk.tile): by a long window, or of the states before. */
@@ -162,24 +173,19 @@ static void run_made(const void *spec)
 {
 	enum { LEFT = -2, JOINED = -3, HALF = -5 };
 	const MadeRow *c = spec;
-	KdaRun *r = kda_run_make(&c->row);
-	kda_run_poison(r);
-	kda_run_forward(r);
-	kda_run_check(r);
-	if (numeric_on_cpu()) {
-		const KdaPlan l = kda_plan_joined(&r->p, (int)c->row.processors);
-		assert_int_equal(l.way, KDA_NEEDED);
-		int32_t *back = (int32_t *)buffer_take(r->workspace);
-		int windows = 0, joined = 0;
-		for (int i = 2; i < l.ctas; i++) { /* the second share is made of the first alone, whatever gates are */
-			windows += back[i] == LEFT;
-			joined += back[i] == JOINED || back[i] == HALF;
-		}
-		if (windows < c->windows || joined < c->joined)
-			fail_msg("of %d shares %d have a window, %d are joined", l.ctas, windows, joined);
-		free(back);
+	KdaPlan l = { 0 };
+	int windows = 0, joined = 0;
+	int32_t *back = said_of_shares(&c->row, &l);
+	if (!back)
+		return;
+	assert_int_equal(l.way, KDA_NEEDED);
+	for (int i = 2; i < l.ctas; i++) { /* the second share is made of the first alone, whatever gates are */
+		windows += back[i] == LEFT;
+		joined += back[i] == JOINED || back[i] == HALF;
 	}
-	kda_run_free(r);
+	if (windows < c->windows || joined < c->joined)
+		fail_msg("of %d shares %d have a window, %d are joined", l.ctas, windows, joined);
+	free(back);
 }
 
 static const MadeRow made[] = {

@@ -26,7 +26,7 @@ typedef enum KdaGate { /* log gates; raw ones are normal, but for KDA_TWENTY uni
 	KDA_TENTH,     /* -.1 everywhere: 128 tokens do not quite fade */
 	KDA_64,        /* uniform in (-1.5, 0): no channel keeps anything of 64 tokens, but of each token one does */
 	KDA_96,        /* uniform in (-.9, 0): of 96 */
-	KDA_HANDED     /* -3, but -.1 for channel 0 in even tokens and 1 in odd ones, of which KDA_PAIR and a beta of 2 hand all to the other */,
+	KDA_HANDED,    /* -3, but -.1 for channel 0 in even tokens and 1 in odd ones, of which KDA_PAIR and a beta of 2 hand all to the other */
 	KDA_WAVES      /* mild in 1100 tokens, nothing decays in the next 948, and so on */
 } KdaGate;
 
