@@ -7,7 +7,7 @@
 #include "../launch/gradients.h"
 #include "kda.h"
 
-enum { NARROW = 64, WIDE = 128 /* channels and columns of V of a part of a head in backward_grads.tile */, MOST = 256 /* K and V */ };
+enum { LONGEST_PACKED = 64 /* chunks of a window that the device chooses (walk.tile) */, NARROW = 64, WIDE = 128 /* channels and columns of V of a part of a head in backward_grads.tile */, MOST = 256 /* K and V */ };
 
 typedef tilekern_kda_backward_params Params;
 
@@ -58,7 +58,7 @@ static Plan plan(const Params *p, const tilekern_kda_params *f, int sm_count)
 	if (f->tokens == 0)
 		return l;
 	l.shares = kda_plan(&scan, sm_count);
-	l.told = f->saved && l.shares.way == KDA_WINDOWS && kda_plan(f, sm_count).way == KDA_WINDOWS;
+	l.told = f->saved && l.shares.way != KDA_WHOLE && kda_plan(f, sm_count).way == l.shares.way;
 	l.crowded = 4 * l.shares.ctas > 7 * sm_count;
 	l.back = workspace_place(&l.bytes, (int64_t)l.shares.bytes);
 	l.saved = workspace_place(&l.bytes, f->saved ? 0 : (int64_t)kda_saved(f).bytes);
@@ -164,7 +164,9 @@ static void add_arguments(Args *a, const Params *p, const tilekern_kda_params *f
 		r[DV].given = (tilekern_strides){ 0, 0, 0 };
 	}
 	const KdaSaved in = kda_saved(f);
-	kda_share_arguments(a, &l->shares, l->told ? f->saved + in.back : w + l->back);
+	kda_share_arguments(a, &l->shares, l->told ? f->saved + in.back : w + l->back, w + l->back);
+	args_tensor(a, "told", l->shares.way == KDA_MADE ? w + l->back + l->shares.begun : 0, TILERT_I32, 1, (const int64_t[]){ l->shares.ctas }, NULL);
+	args_integer(a, "longest", l->shares.warm > LONGEST_PACKED ? l->shares.warm : LONGEST_PACKED);
 	args_tensor(a, "outcome", l->told ? f->saved + in.outcome : 0, TILERT_I32, 1, (const int64_t[]){ 1 }, NULL);
 	kda_saved_arguments(a, f, f->saved ? f->saved : w + l->saved);
 	args_rows(a, &r[DOUT], "dout", "r0");
@@ -240,6 +242,8 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_par
 	const int type = f->dtype == TILERT_F16 ? f16 : bf16, gate = f->gate_dtype == TILERT_F32 ? f32 : same, most = f->key_dim <= WIDE ? WIDE : MOST;
 	const int kind = (f->options & TILEKERN_BOUNDED_GATE) != 0 ? bounded : raw, form = !raw_gate ? gate : gate == f32 ? raw_f32 : kind;
 	const bool bare = kda_keys(f) <= WIDE && !p->dfinal_state && !p->dinitial_state; /* of gradients of states */
+	const bool joins = l.shares.way == KDA_MADE;
+	const int scans = !joins ? gate : gate == f32 ? joins_f32 : joins_same;
 	Args whole = kda_arguments(f);
 	add_arguments(&whole, p, f, &l);
 	Args each = whole;
@@ -249,11 +253,13 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_par
 	const States ends = GRADIENTS_STATES_OF(p, f);
 	tilert_status s = gradients_make_powers(q, SEQUENCES_OF(f), &rows[DOUT], &ends, f->qk_heads, p->workspace + l.powers);
 	if (s == TILERT_OK && !f->saved)
-		s = kda_queue_saved(q, &scan, &l.shares, p->workspace + l.back, p->workspace + l.saved);
+		s = kda_queue_saved(q, &scan, &l.shares, p->workspace + l.back, p->workspace + l.back, p->workspace + l.saved);
 	else if (s == TILERT_OK && !l.told)
-		s = kda_queue_windows(q, &scan, &l.shares, p->workspace + l.back);
+		s = kda_queue_begins(q, &scan, &l.shares, p->workspace + l.back, p->workspace + l.back, false);
+	if (s == TILERT_OK && joins)
+		s = kda_queue_reset(q, p->workspace + l.back + l.shares.begun, l.shares.ctas);
 	if (s == TILERT_OK)
-		s = queue_kernel(q, (int[AXES]){ backward_scan, type, kda_keys(f), bare ? plain + gate : gate }, &each);
+		s = queue_kernel(q, (int[AXES]){ backward_scan, type, kda_keys(f), bare ? plain + scans : scans }, &each);
 	if (s == TILERT_OK && (keys || gates || p->da_log || p->ddt_bias))
 		s = queue_kernel(q, (int[AXES]){ backward_grads, type, part_size(f), form }, &each);
 	if (s == TILERT_OK && ((parts.keys && keys) || (parts.gates && gates)))

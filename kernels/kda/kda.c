@@ -148,7 +148,7 @@ Args kda_arguments(const tilekern_kda_params *p)
 enum { BY_LENGTH = 2 }; /* of `alone`: walk.tile */
 
 /* What a launch is for: walk.tile. */
-typedef enum Task { EITHER = -1, SCAN, WINDOWS, SHARES, PARTS, ALONE, LOOKS = 6, PUTS, UNITS, SINGLE } Task;
+typedef enum Task { EITHER = -1, SCAN, WINDOWS, SHARES, PARTS, ALONE, STATES, LOOKS, PUTS, UNITS, SINGLE } Task;
 
 /* That of the forms that serves the call: those for plain states are faster, and are there for gates of the type of q, k, v, in bf16 for f32 ones, too. */
 static int form_for(const tilekern_kda_params *p, int form, int columns /* of V, of an item */)
@@ -173,29 +173,22 @@ static tilert_status queue_task(Queue *q, const tilekern_kda_params *p, const Ar
 	return queue_kernel(q, (int[AXES]){ forward, type(p->dtype), kda_keys(p), form_for(p, form + gate - bf16, kda_keys(p) == 128 && !l->halves ? 128 : COLUMNS) }, &a);
 }
 
-void kda_share_arguments(Args *a, const KdaPlan *l, tilert_ptr back)
+void kda_share_arguments(Args *a, const KdaPlan *l, tilert_ptr back, tilert_ptr work)
 {
 	args_tensor(a, "back", l->way != KDA_WHOLE ? back : 0, TILERT_I32, 1, (const int64_t[]){ l->ctas }, NULL);
-	args_tensor(a, "begun", l->by_length || (l->way > KDA_WINDOWS && l->way < KDA_UNITS) ? back + l->begun : 0, TILERT_I32, 1, (const int64_t[]){ l->ctas }, NULL);
+	args_tensor(a, "begun", l->by_length || (l->way > KDA_WINDOWS && l->way < KDA_UNITS) ? work + l->begun : 0, TILERT_I32, 1, (const int64_t[]){ l->ctas }, NULL);
 	args_dim(a, "CTAS", l->ctas);
 	args_integer(a, "ctas", l->ctas);
 	args_integer(a, "part", l->part);
 	args_integer(a, "each", l->each);
-	args_tensor(a, "begins", l->way == KDA_UNITS ? back + l->begins : 0, TILERT_I32, 1, (const int64_t[]){ l->begins_count }, NULL);
+	args_tensor(a, "begins", l->way == KDA_UNITS ? work + l->begins : 0, TILERT_I32, 1, (const int64_t[]){ l->begins_count }, NULL);
 	args_dim(a, "BEGINS", l->begins_count);
-	args_tensor(a, "enter", l->way > KDA_WINDOWS && l->keys > 0 ? back + l->enter : 0, TILERT_F32, 4, (const int64_t[]){ l->ctas, 2, l->keys, l->keys }, NULL);
-	args_tensor(a, "across", l->way > KDA_WINDOWS && l->way < KDA_UNITS ? back + l->across : 0, TILERT_BF16, 4, (const int64_t[]){ l->ctas, 2, l->keys, l->keys }, NULL);
-}
-
-tilert_status kda_queue_windows(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back)
-{
-	Args a = kda_arguments(p);
-	kda_share_arguments(&a, l, back);
-	return l->way == KDA_WINDOWS ? queue_task(q, p, &a, WINDOWS, l) : TILERT_OK;
+	args_tensor(a, "enter", l->way > KDA_WINDOWS && l->keys > 0 ? work + l->enter : 0, TILERT_F32, 4, (const int64_t[]){ l->ctas, 2, l->keys, l->keys }, NULL);
+	args_tensor(a, "across", l->way > KDA_WINDOWS && l->way < KDA_UNITS ? work + l->across : 0, TILERT_BF16, 4, (const int64_t[]){ l->ctas, 2, l->keys, l->keys }, NULL);
 }
 
 /* Before a call whose CTAs wait for what others say in n numbers. */
-static tilert_status queue_reset(Queue *q, tilert_ptr numbers, int64_t n)
+tilert_status kda_queue_reset(Queue *q, tilert_ptr numbers, int64_t n)
 {
 	Args a = { .n = 0 };
 	args_tensor(&a, "back", numbers, TILERT_I32, 1, &n, NULL);
@@ -203,12 +196,23 @@ static tilert_status queue_reset(Queue *q, tilert_ptr numbers, int64_t n)
 	return queue_kernel(q, (int[AXES]){ reset, none, 128, any }, &a);
 }
 
+tilert_status kda_queue_begins(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back, tilert_ptr work, bool states)
+{
+	const bool makes = l->way == KDA_MADE && states;
+	Args a = kda_arguments(p);
+	if (l->way != KDA_WINDOWS && l->way != KDA_MADE)
+		return TILERT_OK;
+	kda_share_arguments(&a, l, back, work);
+	tilert_status s = makes ? kda_queue_reset(q, back, l->ctas) : TILERT_OK;
+	return s == TILERT_OK ? queue_task(q, p, &a, makes ? STATES : WINDOWS, l) : s;
+}
+
 static tilert_status queue_shares(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, const Args *a)
 {
 	static const Task tasks[] = { [KDA_ALONE] = ALONE, [KDA_EITHER] = EITHER, [KDA_NEEDED] = SHARES, [KDA_EXACTLY] = PARTS };
 	const States st = states(p);
 	const bool waits = l->way != KDA_ALONE || states_in_place(&st);
-	tilert_status s = waits ? queue_reset(q, p->workspace, (int64_t)(l->begun / sizeof(int32_t)) + l->ctas) : TILERT_OK; /* `back` and `begun` */
+	tilert_status s = waits ? kda_queue_reset(q, p->workspace, (int64_t)(l->begun / sizeof(int32_t)) + l->ctas) : TILERT_OK; /* `back` and `begun` */
 	return s == TILERT_OK ? queue_task(q, p, a, tasks[l->way], l) : s;
 }
 
@@ -216,13 +220,13 @@ static tilert_status queue_shares(Queue *q, const tilekern_kda_params *p, const 
 static tilert_status queue_units(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, const Args *a)
 {
 	const States st = states(p);
-	tilert_status s = l->single ? queue_reset(q, p->workspace + l->begins, l->begins_count) : TILERT_OK;
+	tilert_status s = l->single ? kda_queue_reset(q, p->workspace + l->begins, l->begins_count) : TILERT_OK;
 	if (s == TILERT_OK && l->looks > 0) {
 		KdaPlan looks = *l;
 		Args other = kda_arguments(p);
 		looks.ctas = l->looks;
 		looks.keys = 0; /* without `enter` */
-		kda_share_arguments(&other, &looks, p->workspace);
+		kda_share_arguments(&other, &looks, p->workspace, p->workspace);
 		s = queue_task(q, p, &other, LOOKS, l);
 	}
 	if (s == TILERT_OK)
@@ -249,10 +253,10 @@ static tilert_status queue(Queue *q, const void *params, int sm_count)
 		return states_only(q, &st);
 	}
 	Args a = kda_arguments(p);
-	kda_share_arguments(&a, &l, back);
-	if (l.way > KDA_WINDOWS)
+	kda_share_arguments(&a, &l, back, p->workspace);
+	if (l.way > KDA_WINDOWS && l.way != KDA_MADE)
 		return l.way == KDA_UNITS ? queue_units(q, p, &l, &a) : queue_shares(q, p, &l, &a);
-	tilert_status s = kda_queue_windows(q, p, &l, back);
+	tilert_status s = kda_queue_begins(q, p, &l, back, p->workspace, true);
 	if (s != TILERT_OK)
 		return s;
 	return p->saved ? queue_saving(q, p, &a, p->saved, p->gate_dtype == TILERT_F32 ? save_f32 : save_same) : queue_task(q, p, &a, SCAN, &l);
@@ -303,15 +307,15 @@ void kda_saved_arguments(Args *a, const tilekern_kda_params *p, tilert_ptr saved
 	args_dim(a, "KP", kda_keys(p));
 }
 
-tilert_status kda_queue_saved(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back, tilert_ptr saved)
+tilert_status kda_queue_saved(Queue *q, const tilekern_kda_params *p, const KdaPlan *l, tilert_ptr back, tilert_ptr work, tilert_ptr saved)
 {
 	tilekern_kda_params f = *p;
 	f.o = 0;
 	Args a = kda_arguments(&f);
-	kda_share_arguments(&a, l, back);
+	kda_share_arguments(&a, l, back, work);
 	const bool wide = kda_keys(p) > 128; /* not compiled for this alone */
 	const int form = (wide ? save_same : only_same) + (p->gate_dtype == TILERT_F32);
-	tilert_status s = kda_queue_windows(q, p, l, back);
+	tilert_status s = kda_queue_begins(q, p, l, back, work, true);
 	return s == TILERT_OK ? queue_saving(q, p, &a, saved, form) : s;
 }
 

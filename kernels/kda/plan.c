@@ -90,14 +90,36 @@ static KdaPlan windows(const Load *c)
 	return with_windows(c, SHORT) + SHORT < c->whole / 8 * 7 ? (KdaPlan){ .ctas = c->most, .way = KDA_WINDOWS, .warm = warm } : whole_items(c);
 }
 
+/* The part of an item before a share is scanned twice, then the share; a join takes about as long as half a chunk for each share of an item. */
+static int64_t joined(const Load *c) { return 3 * c->part + TRY + ceil_div(c->whole, c->part > 0 ? c->part : 1) / 2; }
+
+/* Whether states are made, for shares of rows; of several packed sequences the device would have to say how. */
+static bool pays_to_make(const Load *c) { return c->each > 0 && joined(c) < c->sure / 8 * 7; }
+
+static int state_keys(const tilekern_kda_params *p) { return kda_keys(p) == NARROW ? NARROW : FULL; }
+
+/* The same for all ways but `begins`, which grow with the call: workspaces grow with extents. */
+static void lay_out(KdaPlan *l, int sm_count, int keys)
+{
+	const int64_t shares = keys == NARROW ? 2 * sm_count : sm_count;
+	l->bytes = 0;
+	workspace_place(&l->bytes, (int64_t)sm_count * 2 * (int64_t)sizeof(int32_t));
+	l->begun = workspace_place(&l->bytes, (int64_t)sm_count * 2 * (int64_t)sizeof(int32_t));
+	l->enter = workspace_place(&l->bytes, shares * 2 * keys * keys * 4);
+	l->across = workspace_place(&l->bytes, l->begins_count > 0 ? 0 : shares * keys * keys * 4);
+	l->begins = workspace_place(&l->bytes, l->begins_count * (int64_t)sizeof(int32_t));
+}
+
 KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count)
 {
 	const Load c = load(p, sm_count, false);
 	const States st = STATES_OF(p); /* in place: a CTA that ends an item may be done before another has begun it from the state that is there */
 	const bool cut = p->split == TILEKERN_SPLIT_AUTO && c.items > 0 && !whole_only(p) && !states_in_place(&st) && (!p->saved || c.most <= KDA_SAVED_SHARES);
-	KdaPlan l = cut ? windows(&c) : whole_items(&c);
+	const KdaPlan made = { .ctas = c.most, .way = KDA_MADE, .warm = SHORT, .keys = state_keys(p) };
+	KdaPlan l = !cut ? whole_items(&c) : pays_to_make(&c) ? made : windows(&c);
 	l.part = (int)c.part, l.each = (int)c.each;
-	l.bytes = p->split == TILEKERN_SPLIT_AUTO ? (size_t)sm_count * 2 * sizeof(int32_t) : 0; /* the same for all extents: workspaces grow with them */
+	if (p->split == TILEKERN_SPLIT_AUTO)
+		lay_out(&l, sm_count, state_keys(p));
 	return l;
 }
 
@@ -106,9 +128,6 @@ bool kda_deals(const tilekern_kda_params *p, const KdaPlan *l)
 	const int64_t items = p->sequences * p->value_heads * ceil_div(p->value_dim, FULL);
 	return (l->way == KDA_WHOLE || l->by_length) && !l->halves && !p->saved && !odd_gates(p) && kda_keys(p) == FULL && p->cu_seqlens && p->tokens / KDA_LONG_MEAN >= p->sequences && items > l->ctas;
 }
-
-/* The part of an item before a share is scanned twice, then the share; a join takes about as long as half a chunk for each share of an item. */
-static int64_t joined(const Load *c) { return 3 * c->part + TRY + ceil_div(c->whole, c->part > 0 ? c->part : 1) / 2; }
 
 /* Of several packed sequences the device knows how long they are, which costs a few us: where the mean makes that look worth while, or where they are so long that this is little beside
  * what a long one would cost.  Above that many tokens they are neither decodes nor short prompts, of which there are many at once.  With states in place the device has no whole items to
@@ -190,18 +209,6 @@ static KdaPlan units(const tilekern_kda_params *p, const Load *c)
 	return l;
 }
 
-/* The same for all ways but `begins`, which grow with the call. */
-static void lay_out(KdaPlan *l, int sm_count, int keys)
-{
-	const int64_t shares = keys == NARROW ? 2 * sm_count : sm_count;
-	l->bytes = 0;
-	workspace_place(&l->bytes, (int64_t)sm_count * 2 * (int64_t)sizeof(int32_t));
-	l->begun = workspace_place(&l->bytes, (int64_t)sm_count * 2 * (int64_t)sizeof(int32_t));
-	l->enter = workspace_place(&l->bytes, shares * 2 * keys * keys * 4);
-	l->across = workspace_place(&l->bytes, l->begins_count > 0 ? 0 : shares * keys * keys * 4);
-	l->begins = workspace_place(&l->bytes, l->begins_count * (int64_t)sizeof(int32_t));
-}
-
 KdaPlan kda_plan_joined(const tilekern_kda_params *p, int sm_count)
 {
 	const Load c = load(p, sm_count, !p->saved);
@@ -209,21 +216,20 @@ KdaPlan kda_plan_joined(const tilekern_kda_params *p, int sm_count)
 	KdaPlan l = kda_plan(p, sm_count);
 	if (p->split == TILEKERN_SPLIT_INVARIANT) {
 		l = units(p, &c);
-		lay_out(&l, sm_count, kda_keys(p) == NARROW ? NARROW : FULL);
+		lay_out(&l, sm_count, state_keys(p));
 		return l;
 	}
 	if (p->saved || (p->split != TILEKERN_SPLIT_AUTO && !exactly))
 		return l;
-	const int keys = kda_keys(p) == NARROW ? NARROW : FULL;
 	const KdaWay way = c.items > 0 && !whole_only(p) ? forward_way(&c, p, &l, exactly) : l.way;
 	const States st = STATES_OF(p);
 	if (way == KDA_EITHER && !states_in_place(&st))
 		l = (KdaPlan){ .ctas = c.most, .way = KDA_WINDOWS, .by_length = true };
 	else if (way > KDA_WINDOWS)
-		l = (KdaPlan){ .ctas = c.most, .way = way, .warm = SHORT, .keys = keys };
+		l = (KdaPlan){ .ctas = c.most, .way = way, .warm = SHORT, .keys = state_keys(p) };
 	else if (way == KDA_WHOLE)
 		l = whole_items(&c);
 	l.part = (int)c.part, l.each = (int)c.each;
-	lay_out(&l, sm_count, keys);
+	lay_out(&l, sm_count, state_keys(p));
 	return l;
 }

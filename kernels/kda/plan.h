@@ -13,6 +13,7 @@ typedef enum KdaWay {
 	KDA_EITHER,  /* that or the next, by the longest of packed sequences (walk.tile) */
 	KDA_NEEDED,  /* as ALONE; states that enter the other shares are made of those before (join.tile) */
 	KDA_EXACTLY, /* all of them are */
+	KDA_MADE,    /* with `saved`, and of the backward: as NEEDED, by a launch before the call (STATES of walk.tile); gradients of states likewise (backward_scan.tile) */
 	KDA_UNITS    /* a sequence's own units, where the slowest channels or windows say so (units.tile) */
 } KdaWay;
 
@@ -38,8 +39,8 @@ enum { KDA_SAVED_SHARES = 1024 /* at most, of a call with `saved` that is cut */
 int kda_keys(const tilekern_kda_params *p);    /* K that the kernel is compiled for */
 /* Whether whole items of a plan, with K = 128, are dealt by length, by a form of their own (whole.tile). */
 bool kda_deals(const tilekern_kda_params *p, const KdaPlan *l);
-KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count);
-/* The same for a call that states may be made before: of the forward alone. */
+KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count); /* with `saved`, and of the backward */
+/* Of the forward. */
 KdaPlan kda_plan_joined(const tilekern_kda_params *p, int sm_count);
 
 #endif

@@ -59,7 +59,8 @@ static void run_plans(const void *unused)
 		{ 8, 1024, 0, 96, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false, false },
 		{ 8, 1024, 0, 96, 64, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true, false, false, false },
 		{ 1, 8192, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false, false, false, false },
-		{ 1, 8192, 0, 32, 128, TILEKERN_SPLIT_AUTO, true, KDA_WINDOWS, false, false, false, false },
+		{ 1, 8192, 0, 32, 128, TILEKERN_SPLIT_AUTO, true, KDA_MADE, false, false, false, false },
+		{ 1, 8192, 0, 64, 128, TILEKERN_SPLIT_AUTO, true, KDA_WINDOWS, false, false, false, false },
 		{ 1, 8192, 0, 64, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, false, false, false },
 		{ 1, 8192, 64, 8, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, false, false, false, false },
 		/* Packed: lengths are known to the device alone. */
@@ -75,6 +76,7 @@ static void run_plans(const void *unused)
 		{ 1, 20480, 40, 2, 192, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false, true },
 		{ 1, 8192, 8, 128, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false, true }, /* even one of all tokens would not take longer */
 		{ 1, 8192, 1, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false, false, false, false },
+		{ 1, 8192, 1, 8, 128, TILEKERN_SPLIT_AUTO, true, KDA_MADE, false, false, false, false },
 	};
 	(void)unused;
 	for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
