@@ -334,5 +334,7 @@ int main(int argc, char **argv)
 	Arena *a = arena_new();
 	ExitCode code = run(a, argc, argv);
 	arena_free(a);
-	return fflush(stdout) == 0 || code ? (int)code : (int)EXIT_TROUBLE;
+	if ((fflush(stdout) || ferror(stdout)) && code == EXIT_OK)
+		code = trouble("cannot write standard output");
+	return (int)code;
 }

@@ -215,7 +215,6 @@ int main(int argc, char **argv)
 		tool_die(EXIT_USAGE, "--sweep is for .tile files, and %s is compiled", o.file);
 	bool ok = o.sweeps.count ? sweep(&o, run_timed) : run_file(&o, &ms);
 	options_free(&o);
-	if (fflush(stdout) || ferror(stdout))
-		tool_die(EXIT_RUN, "standard output could not be written");
+	tool_check_output();
 	return ok ? EXIT_OK : EXIT_MISMATCH;
 }
