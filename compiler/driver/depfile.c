@@ -1,10 +1,18 @@
 /* depfile.c - the dependency file of -MD, as make and ninja read it. */
 #include "compiler/driver/emit.h"
 
+#include <string.h>
+
+/* Backslashes before a blank are doubled, for the last one says that it is part of the name. */
 static void put_name(Buffer *out, const char *name)
 {
+	size_t backslashes = 0;
 	for (const char *p = name; *p; p++) {
-		if (*p == ' ' || *p == '#')
+		bool blank = *p == ' ' || *p == '\t';
+		for (; blank && backslashes > 0; backslashes--)
+			buffer_bytes(out, "\\", 1);
+		backslashes = *p == '\\' ? backslashes + 1 : 0;
+		if (blank || *p == '#' || *p == ':')
 			buffer_bytes(out, "\\", 1);
 		if (*p == '$')
 			buffer_bytes(out, "$", 1);
@@ -12,16 +20,25 @@ static void put_name(Buffer *out, const char *name)
 	}
 }
 
+static bool is_file(const Diags *d, unsigned i) { return strcmp(diags_source(d, i)->name, "<stdin>") != 0; }
+
+const char *depfile_unsayable(const Diags *d, const char *target)
+{
+	const char *found = strchr(target, '\n') ? target : NULL;
+	for (unsigned i = 1; !found && i <= diags_source_count(d); i++)
+		found = strchr(diags_source(d, i)->name, '\n') ? diags_source(d, i)->name : NULL;
+	return found;
+}
+
 void depfile_write(const Diags *d, const char *target, Buffer *out)
 {
 	put_name(out, target);
 	buffer_put(out, ":");
 	for (unsigned i = 1; i <= diags_source_count(d); i++) {
-		const char *name = diags_source(d, i)->name;
-		if (name[0] == '<')
+		if (!is_file(d, i))
 			continue;
 		buffer_put(out, " \\\n  ");
-		put_name(out, name);
+		put_name(out, diags_source(d, i)->name);
 	}
 	buffer_put(out, "\n");
 }

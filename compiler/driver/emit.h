@@ -47,6 +47,8 @@ void header_write(const Tir *t, const char *source_name, Buffer *out);
 /* ---- depfile.c ---- */
 
 /* "target: sources", from the sources read so far. */
+/* A name among them that no such file can have, or NULL. */
+const char *depfile_unsayable(const Diags *d, const char *target);
 void depfile_write(const Diags *d, const char *target, Buffer *out);
 
 /* ---- explain.c ---- */

@@ -66,6 +66,8 @@ static ExitCode finish(const Compilation *c, const void *data, size_t len)
 	const char *error = overwritten(c, c->o->output, c->o->depfile ? c->o->depfile_path : NULL);
 	if (!error && c->o->depfile)
 		error = overwritten(c, c->o->depfile_path, NULL);
+	if (!error && c->o->depfile && depfile_unsayable(c->diags, c->o->output))
+		error = arena_printf(c->arena, "-MD: no dependency file can have the name '%s', which has a line break", depfile_unsayable(c->diags, c->o->output));
 	if (error) {
 		fprintf(stderr, "tilec: %s\n", error);
 		return EXIT_USAGE;
