@@ -33,7 +33,7 @@ static const Option rows[] = {
 	{ OPT_NO_RACE_CHECK, "--no-race-check", NULL, "CPU device: looks for no races and missing fences, and is faster" },
 	{ OPT_NO_ARITHMETIC_CHECK, "--no-arithmetic-check", NULL, "CPU device: takes division by zero, shifts and conversions out of\n"
 	                                                          "range as LANGUAGE.md has them (section 2)" },
-	{ OPT_TIMEOUT, "--timeout", "SECONDS", "CPU device: ends a launch without progress (default 60; 0: never)" },
+	{ OPT_TIMEOUT, "--timeout", "SECONDS", "CPU device: ends a launch in which no thread comes to a barrier or ends for so long\n(default 60; 0: never)" },
 	{ OPT_THREADS, "--threads", "N", "CPU device: host threads, which are its sm_count (default: all cores)" },
 	{ OPT_DEFINE, "-D", "NAME=V", "passed to tilec" },
 	{ OPT_INCLUDE, "-I", "DIR", "passed to tilec" },

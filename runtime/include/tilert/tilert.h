@@ -84,7 +84,7 @@ TILERT_API tilert_status tilert_cpu_configure(tilert_device *d, uint64_t seed, u
 typedef struct tilert_cpu_checks {
 	int races;      /**< on shared memory and on tensors that a kernel writes, and missing fences */
 	int arithmetic; /**< division by zero, shifts and conversions out of range */
-	double timeout; /**< a launch fails after so many seconds without progress; 0: never */
+	double timeout; /**< a launch fails where no thread comes to a barrier or ends for so many seconds; 0: never */
 } tilert_cpu_checks;
 TILERT_API tilert_status tilert_cpu_set_checks(tilert_device *d, const tilert_cpu_checks *checks);
 /** CPU device: called now and then during a launch from the launching thread. */
