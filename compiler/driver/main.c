@@ -14,6 +14,7 @@
 #include "compiler/lower/lower.h"
 #include "compiler/passes/pass.h"
 #include "dsl/ast.h"
+#include "runtime/tools/same_file.h"
 
 typedef enum ExitCode { EXIT_OK, EXIT_SOURCE, EXIT_USAGE, EXIT_TROUBLE } ExitCode;
 
@@ -48,15 +49,17 @@ static double timed(const Compilation *c, const char *step, double since)
 
 /* ---- outputs ---- */
 
+static bool is_standard(const char *path) { return strcmp(path, "-") == 0; }
+
 /* NULL: writing `path` overwrites nothing that was read, nor the other output. */
 static const char *overwritten(const Compilation *c, const char *path, const char *other)
 {
-	for (unsigned i = 1; i <= diags_source_count(c->diags); i++) {
+	for (unsigned i = 1; !is_standard(path) && i <= diags_source_count(c->diags); i++) {
 		const char *name = diags_source(c->diags, i)->name;
-		if (same_file(path, name))
+		if (is_same_file(path, name))
 			return arena_printf(c->arena, "'%s' would be overwritten: it is an input", path);
 	}
-	if (other && (strcmp(path, other) == 0 || same_file(path, other)))
+	if (other && is_standard(path) == is_standard(other) && (is_standard(path) || is_same_file(path, other)))
 		return arena_printf(c->arena, "'%s' is to be two outputs at once", path);
 	return NULL;
 }
@@ -137,6 +140,8 @@ static ExitCode write_report(const Compilation *c, const Tir *t, const PtxasResu
 	if (!c->o->report)
 		return EXIT_OK;
 	const char *error = overwritten(c, c->o->report_path, c->o->output);
+	if (!error && c->o->depfile)
+		error = overwritten(c, c->o->report_path, c->o->depfile_path);
 	if (error) {
 		fprintf(stderr, "tilec: %s\n", error);
 		return EXIT_USAGE;

@@ -86,12 +86,6 @@ static const char *link_target(Arena *a, const char *path)
 	return target;
 }
 
-bool same_file(const char *path, const char *other)
-{
-	struct stat x, y;
-	return stat(path, &x) == 0 && stat(other, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino && S_ISREG(x.st_mode);
-}
-
 const char *output_write(Arena *a, const char *path, const void *data, size_t len)
 {
 	if (strcmp(path, "-") == 0) {

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "runtime/tools/option.h"
+#include "runtime/tools/same_file.h"
 #include "runtime/tools/tool.h"
 #include "tilert/tilert.h"
 
@@ -175,17 +176,6 @@ static void take_word(Options *o, const Word *w)
 			tool_die(EXIT_USAGE, "two files, %s and %s", o->file, w->text);
 		o->file = w->text;
 	}
-}
-
-/* Devices and pipes may be written to several times. */
-static bool is_same_file(const char *a, const char *b)
-{
-	struct stat x, y;
-	bool there = !stat(a, &x), other_there = !stat(b, &y);
-
-	if (there && other_there)
-		return x.st_dev == y.st_dev && x.st_ino == y.st_ino && S_ISREG(x.st_mode);
-	return !there && !other_there && !strcmp(a, b);
 }
 
 typedef struct Output { const char *option, *name, *equals, *path; } Output;
