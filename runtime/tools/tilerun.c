@@ -221,6 +221,8 @@ int main(int argc, char **argv)
 	options_parse(&o, argc, argv);
 	if (o.sweeps.count && !is_source(o.file))
 		tool_die(EXIT_USAGE, "--sweep is for .tile files, and %s is compiled", o.file);
+	if (o.sweeps.count && o.list)
+		tool_die(EXIT_USAGE, "--sweep runs and --%s does not: one of them", o.json ? "json" : "list");
 	bool ok = o.sweeps.count ? sweep(&o, run_timed) : run_file(&o, &ms);
 	options_free(&o);
 	tool_check_output();
