@@ -22,23 +22,50 @@ static void put_name(Buffer *out, const char *name)
 
 static bool is_file(const Diags *d, unsigned i) { return strcmp(diags_source(d, i)->name, "<stdin>") != 0; }
 
-const char *depfile_unsayable(const Diags *d, const char *target)
+const char *depfile_unsayable(const Diags *d, const PathList *read, const char *target)
 {
 	const char *found = strchr(target, '\n') ? target : NULL;
 	for (unsigned i = 1; !found && i <= diags_source_count(d); i++)
 		found = strchr(diags_source(d, i)->name, '\n') ? diags_source(d, i)->name : NULL;
+	for (unsigned i = 0; !found && i < read->n; i++)
+		found = strchr(read->path[i], '\n') ? read->path[i] : NULL;
 	return found;
 }
 
-void depfile_write(const Diags *d, const char *target, Buffer *out)
+void path_list_add(Arena *a, PathList *l, const char *path)
+{
+	if (l->n == l->room) {
+		const char **more = ARENA_ARRAY(a, const char *, l->room = 2 * l->room + 8);
+		if (l->n)
+			memcpy(more, l->path, l->n * sizeof *more);
+		l->path = more;
+	}
+	l->path[l->n++] = path;
+}
+
+static bool is_source(const Diags *d, const char *path)
+{
+	bool found = false;
+	for (unsigned i = 1; !found && i <= diags_source_count(d); i++)
+		found = !strcmp(diags_source(d, i)->name, path);
+	return found;
+}
+
+static void put_dependency(Buffer *out, const char *name)
+{
+	buffer_put(out, " \\\n  ");
+	put_name(out, name);
+}
+
+void depfile_write(const Diags *d, const PathList *read, const char *target, Buffer *out)
 {
 	put_name(out, target);
 	buffer_put(out, ":");
-	for (unsigned i = 1; i <= diags_source_count(d); i++) {
-		if (!is_file(d, i))
-			continue;
-		buffer_put(out, " \\\n  ");
-		put_name(out, diags_source(d, i)->name);
-	}
+	for (unsigned i = 1; i <= diags_source_count(d); i++)
+		if (is_file(d, i))
+			put_dependency(out, diags_source(d, i)->name);
+	for (unsigned i = 0; i < read->n; i++)
+		if (!is_source(d, read->path[i]))
+			put_dependency(out, read->path[i]);
 	buffer_put(out, "\n");
 }
