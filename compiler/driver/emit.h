@@ -46,8 +46,14 @@ void header_write(const Tir *t, const char *source_name, Buffer *out);
 
 /* ---- depfile.c ---- */
 
+/* Paths that imports were read from; some lead to what has been read by another, which is the source's name then. */
+typedef struct PathList { const char **path; unsigned n, room; } PathList;
+void path_list_add(Arena *a, PathList *l, const char *path);
+
 /* "target: sources", from the sources read so far. */
-void depfile_write(const Diags *d, const char *target, Buffer *out);
+/* A name among them that no such file can have, or NULL. */
+const char *depfile_unsayable(const Diags *d, const PathList *read, const char *target);
+void depfile_write(const Diags *d, const PathList *read, const char *target, Buffer *out);
 
 /* ---- explain.c ---- */
 

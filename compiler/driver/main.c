@@ -14,6 +14,7 @@
 #include "compiler/lower/lower.h"
 #include "compiler/passes/pass.h"
 #include "dsl/ast.h"
+#include "runtime/tools/same_file.h"
 
 typedef enum ExitCode { EXIT_OK, EXIT_SOURCE, EXIT_USAGE, EXIT_TROUBLE } ExitCode;
 
@@ -22,6 +23,7 @@ typedef struct Compilation {
 	Diags *diags;
 	const Options *o;
 	const char *source_name;
+	PathList *read; /* imports */
 } Compilation;
 
 static ExitCode trouble(const char *text)
@@ -48,15 +50,24 @@ static double timed(const Compilation *c, const char *step, double since)
 
 /* ---- outputs ---- */
 
+static bool is_standard(const char *path) { return strcmp(path, "-") == 0; }
+
+static bool is_input(const Compilation *c, const char *path)
+{
+	bool found = false;
+	for (unsigned i = 1; !found && i <= diags_source_count(c->diags); i++)
+		found = is_same_file(path, diags_source(c->diags, i)->name);
+	for (unsigned i = 0; !found && i < c->read->n; i++)
+		found = is_same_file(path, c->read->path[i]);
+	return found;
+}
+
 /* NULL: writing `path` overwrites nothing that was read, nor the other output. */
 static const char *overwritten(const Compilation *c, const char *path, const char *other)
 {
-	for (unsigned i = 1; i <= diags_source_count(c->diags); i++) {
-		const char *name = diags_source(c->diags, i)->name;
-		if (same_file(path, name))
-			return arena_printf(c->arena, "'%s' would be overwritten: it is an input", path);
-	}
-	if (other && (strcmp(path, other) == 0 || same_file(path, other)))
+	if (!is_standard(path) && is_input(c, path))
+		return arena_printf(c->arena, "'%s' would be overwritten: it is an input", path);
+	if (other && is_standard(path) == is_standard(other) && (is_standard(path) || is_same_file(path, other)))
 		return arena_printf(c->arena, "'%s' is to be two outputs at once", path);
 	return NULL;
 }
@@ -66,6 +77,8 @@ static ExitCode finish(const Compilation *c, const void *data, size_t len)
 	const char *error = overwritten(c, c->o->output, c->o->depfile ? c->o->depfile_path : NULL);
 	if (!error && c->o->depfile)
 		error = overwritten(c, c->o->depfile_path, NULL);
+	if (!error && c->o->depfile && depfile_unsayable(c->diags, c->read, c->o->output))
+		error = arena_printf(c->arena, "-MD: no dependency file can have the name '%s', which has a line break", depfile_unsayable(c->diags, c->read, c->o->output));
 	if (error) {
 		fprintf(stderr, "tilec: %s\n", error);
 		return EXIT_USAGE;
@@ -73,7 +86,7 @@ static ExitCode finish(const Compilation *c, const void *data, size_t len)
 	error = output_write(c->arena, c->o->output, data, len);
 	if (!error && c->o->depfile) {
 		Buffer deps = { .arena = c->arena };
-		depfile_write(c->diags, c->o->output, &deps);
+		depfile_write(c->diags, c->read, c->o->output, &deps);
 		error = output_write(c->arena, c->o->depfile_path, deps.data, deps.len);
 	}
 	return error ? trouble(error) : EXIT_OK;
@@ -135,6 +148,8 @@ static ExitCode write_report(const Compilation *c, const Tir *t, const PtxasResu
 	if (!c->o->report)
 		return EXIT_OK;
 	const char *error = overwritten(c, c->o->report_path, c->o->output);
+	if (!error && c->o->depfile)
+		error = overwritten(c, c->o->report_path, c->o->depfile_path);
 	if (error) {
 		fprintf(stderr, "tilec: %s\n", error);
 		return EXIT_USAGE;
@@ -235,7 +250,11 @@ static ExitCode emit_header(const Compilation *c, const Tir *t)
 
 static char *read_import(void *user, const char *path, size_t *len, const char **why)
 {
-	return input_exists(path) ? input_read(user, path, len, why) : NULL;
+	const Compilation *c = user;
+	char *text = input_exists(path) ? input_read(c->arena, path, len, why) : NULL;
+	if (text)
+		path_list_add(c->arena, c->read, path);
+	return text;
 }
 
 static Tir *build_tir(const Compilation *c, uint32_t source, const Ast *ast)
@@ -243,7 +262,7 @@ static Tir *build_tir(const Compilation *c, uint32_t source, const Ast *ast)
 	if (!ast)
 		return tir_parse(c->arena, c->diags, c->o->machine, source);
 	ElabOptions eo = { .machine = c->o->machine, .defines = c->o->define, .ndefines = c->o->ndefines, .include_dirs = c->o->include,
-		.ninclude_dirs = c->o->nincludes, .read_file = read_import, .user = c->arena };
+		.ninclude_dirs = c->o->nincludes, .read_file = read_import, .same_file = is_same_file, .user = (void *)c };
 	return elaborate(c->arena, c->diags, ast, c->o->input, &eo);
 }
 
@@ -283,7 +302,8 @@ static ExitCode compile(const Compilation *c, const char *text, size_t len)
 
 static ExitCode compile_file(Arena *a, const Options *o)
 {
-	Compilation c = { .arena = a, .diags = diags_new(a), .o = o, .source_name = strcmp(o->input, "-") == 0 ? "<stdin>" : o->input };
+	PathList read = { 0 };
+	Compilation c = { .read = &read, .arena = a, .diags = diags_new(a), .o = o, .source_name = strcmp(o->input, "-") == 0 ? "<stdin>" : o->input };
 	const char *error = NULL;
 	size_t len = 0;
 	const char *text = input_read(a, o->input, &len, &error);
@@ -334,5 +354,7 @@ int main(int argc, char **argv)
 	Arena *a = arena_new();
 	ExitCode code = run(a, argc, argv);
 	arena_free(a);
-	return fflush(stdout) == 0 || code ? (int)code : (int)EXIT_TROUBLE;
+	if ((fflush(stdout) || ferror(stdout)) && code == EXIT_OK)
+		code = trouble("cannot write standard output");
+	return (int)code;
 }

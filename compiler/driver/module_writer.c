@@ -197,12 +197,21 @@ static void put_container(Buffer *out, const Buffer *meta, const Blob *blob, uns
 	put_checksum(out);
 }
 
+/* The last part of the file's name; what ends a string or a line of the meta text is a '?' in it. */
+static const char *quotable_name(Arena *a, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+	char *name = arena_strndup(a, last, strlen(last));
+	for (char *p = name; (p = strpbrk(p, "\"\n"));)
+		*p = '?';
+	return name;
+}
+
 bool module_write(const Tir *t, const char *source_name, const ModuleParts *parts, Buffer *out)
 {
 	Buffer meta = { .arena = t->arena };
 	Writer w = { .a = t->arena, .t = t, .meta = &meta, .ok = true };
-	const char *slash = strrchr(source_name, '/');
-	buffer_put(&meta, "module \"%s\" compiler \"" TILE_VERSION "\"\n", slash ? slash + 1 : source_name);
+	buffer_put(&meta, "module \"%s\" compiler \"" TILE_VERSION "\"\n", quotable_name(t->arena, source_name));
 	for (const Op *k = t->first; k; k = k->next)
 		put_kernel(&w, k, parts->resources);
 	if (!w.ok)

@@ -86,10 +86,18 @@ static const char *link_target(Arena *a, const char *path)
 	return target;
 }
 
-bool same_file(const char *path, const char *other)
+/* A new file beside the target.  One of a process that was killed may have the name: numbers of processes come again. */
+static int open_temporary(Arena *a, const char *target, const char **name)
 {
-	struct stat x, y;
-	return stat(path, &x) == 0 && stat(other, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino && S_ISREG(x.st_mode);
+	enum { TRIES = 100 };
+	int fd = -1;
+	for (int i = 0; i < TRIES && (i == 0 || (fd < 0 && errno == EEXIST)); i++) {
+		*name = arena_printf(a, "%s.tmp%ld", target, (long)getpid());
+		if (i)
+			*name = arena_printf(a, "%s.%d", *name, i);
+		fd = open(*name, O_WRONLY | O_CREAT | O_EXCL, 0666);
+	}
+	return fd;
 }
 
 const char *output_write(Arena *a, const char *path, const void *data, size_t len)
@@ -100,8 +108,8 @@ const char *output_write(Arena *a, const char *path, const void *data, size_t le
 	}
 	bool in_place = stays(path);
 	const char *target = in_place ? path : link_target(a, path);
-	const char *name = in_place ? path : arena_printf(a, "%s.tmp%ld", target, (long)getpid());
-	int fd = open(name, in_place ? O_WRONLY | O_CREAT | O_TRUNC : O_WRONLY | O_CREAT | O_EXCL, 0666);
+	const char *name = path;
+	int fd = in_place ? open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666) : open_temporary(a, target, &name);
 	if (fd < 0)
 		return arena_printf(a, "cannot write '%s': %s", path, strerror(errno));
 	bool ok = write_all(fd, data, len);

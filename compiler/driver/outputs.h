@@ -13,8 +13,6 @@ bool input_exists(const char *path);
 /* NUL-terminated beyond *len; NULL with a sentence in *error.  "-" is standard input; else a regular file or a pipe, of at most INPUT_LIMIT. */
 char *input_read(Arena *a, const char *path, size_t *len, const char **error);
 
-bool same_file(const char *path, const char *other);
-
 /* Writes to a temporary file beside `path`, or beside what it links to, and renames it; to devices and pipes directly; NULL, or a sentence.  "-" is standard output. */
 const char *output_write(Arena *a, const char *path, const void *data, size_t len);
 

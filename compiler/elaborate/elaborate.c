@@ -40,10 +40,22 @@ static void read_defines(Elab *E)
 	}
 }
 
+/* As in the language: decimal or 0x, and no octal numbers. */
+static bool parse_int(const char *s, bool large, int64_t *out)
+{
+	const char *digits = s + (*s == '-' || *s == '+');
+	bool hex = digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X');
+	char *end;
+	if (!isdigit((unsigned char)digits[0]) || (!hex && digits[0] == '0' && digits[1]))
+		return false;
+	errno = 0;
+	*out = large ? (int64_t)strtoull(s, &end, hex ? 16 : 10) : strtoll(s, &end, hex ? 16 : 10);
+	return !*end && !errno;
+}
+
 static bool parse_value(const char *s, DType t, Ev *out)
 {
 	char *end;
-	errno = 0;
 	if (isspace((unsigned char)s[0]))
 		return false;
 	if (t == DT_BOOL && (!strcmp(s, "true") || !strcmp(s, "false"))) {
@@ -56,9 +68,10 @@ static bool parse_value(const char *s, DType t, Ev *out)
 		return *s && !*end && (word || isfinite(out->f));
 	}
 	bool large = t == DT_U64 && s[0] != '-';
-	int64_t v = large ? (int64_t)strtoull(s, &end, 0) : strtoll(s, &end, 0);
+	int64_t v = 0;
+	bool whole = parse_int(s, large, &v);
 	*out = ev_int(t, v);
-	return *s && !*end && !errno && (t == DT_BOOL ? v == 0 || v == 1 : large || int_fits(t, v));
+	return whole && (t == DT_BOOL ? v == 0 || v == 1 : large || int_fits(t, v));
 }
 
 /* The last -D for the param, or NULL. */

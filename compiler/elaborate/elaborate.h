@@ -13,6 +13,8 @@ typedef struct ElabOptions {
 	int ninclude_dirs;
 	/* Returns the text of a file (kept by the caller's arena) or NULL; for imports.  *why: unless there is no such file. */
 	char *(*read_file)(void *user, const char *path, size_t *len, const char **why);
+	/* Whether two paths lead to one file; NULL: it is not known. */
+	bool (*same_file)(const char *a, const char *b);
 	void *user;
 } ElabOptions;
 

@@ -38,10 +38,10 @@ static const char *base_name(const char *path)
 
 /* ---- files ---- */
 
-/* Files that may be one reached by two paths: the same last name and length. */
-static const char *likeness(Elab *E, const char *path, size_t len)
+/* Files that may be one reached by two paths: of the same length. */
+static const char *likeness(Elab *E, size_t len)
 {
-	return arena_printf(E->a, "%zu %s", len, base_name(path));
+	return arena_printf(E->a, "%zu", len);
 }
 
 static void make_room(Elab *E, unsigned source)
@@ -60,7 +60,7 @@ static void make_room(Elab *E, unsigned source)
 static File *new_file(Elab *E, const char *path, uint32_t source)
 {
 	const Source *text = diags_source(E->d, source);
-	const char *like = likeness(E, path, text ? text->len : 0);
+	const char *like = likeness(E, text ? text->len : 0);
 	File *f = ARENA_NEW(E->a, File);
 	*f = (File){ .path = path, .source = source, .alike = table_get(E->alike, like) };
 	make_room(E, source);
@@ -83,10 +83,26 @@ File *file_of(const Elab *E, uint32_t source)
 	return source < E->nfiles ? E->file_of[source] : NULL;
 }
 
+static bool has_word(const char *text, size_t len, const char *word)
+{
+	size_t n = strlen(word);
+	for (const char *p = text, *end = text + len; (p = memchr(p, word[0], (size_t)(end - p))); p++)
+		if ((size_t)(end - p) >= n && !memcmp(p, word, n))
+			return true;
+	return false;
+}
+
+/* By two paths one file, or a copy of the same name that means the same: what it imports may be other files there. */
+static bool is_one_file(const Elab *E, const char *a, const char *b, const char *text, size_t len)
+{
+	bool is_copy = !strcmp(base_name(a), base_name(b)) && !(E->o->same_file && has_word(text, len, "import"));
+	return is_copy || (E->o->same_file && E->o->same_file(a, b));
+}
+
 static File *file_with_text(Elab *E, const char *path, const char *text, size_t len)
 {
-	for (File *f = table_get(E->alike, likeness(E, path, len)); f; f = f->alike)
-		if (!memcmp(diags_source(E->d, f->source)->text, text, len))
+	for (File *f = table_get(E->alike, likeness(E, len)); f; f = f->alike)
+		if (!memcmp(diags_source(E->d, f->source)->text, text, len) && is_one_file(E, path, f->path, text, len))
 			return f;
 	return NULL;
 }
@@ -150,6 +166,8 @@ static bool try_import(Elab *E, const Decl *d, const char *path, const char **wh
 	const char *text = !f && E->o->read_file ? E->o->read_file(E->o->user, path, &len, why) : NULL;
 	if (text)
 		f = file_with_text(E, path, text, len);
+	if (text && f)
+		table_set(E->paths, path, f);
 	if (f)
 		add_import(E, f);
 	else if (text)

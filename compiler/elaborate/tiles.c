@@ -34,6 +34,11 @@ static const char *tile_name(const View *v)
 
 static bool check_index(Elab *E, Loc loc, const View *v, const ViewDim *d, Ev e)
 {
+	if (d->ring && e.kind == EV_CONST && e.i < 0) {
+		elab_error(E, loc, E_INDEX, "use %lld of '%s' is negative: uses of a ring count from 0", (long long)e.i, tile_name(v));
+		diag_note(E->d, v->declared, "declared here");
+		return false;
+	}
 	if (d->ring || d->seen < 0)
 		return true;
 	if (e.kind == EV_CONST && (e.i < 0 || e.i >= d->seen)) {

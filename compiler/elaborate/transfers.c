@@ -30,6 +30,16 @@ static bool check_limit(Elab *E, const Call *c, const View *a, const View *b)
 	return false;
 }
 
+/* Uses that have never been may only be waited for. */
+static bool check_use(Elab *E, Loc loc, const MBar *b)
+{
+	if (!b->ring || b->use.kind != EV_CONST || b->use.i >= 0)
+		return true;
+	elab_error(E, loc, E_INDEX, "use %lld of '%s' is negative: uses of a ring count from 0, and only a wait may be for one before", (long long)b->use.i, b->name);
+	diag_note(E->d, b->declared, "declared here");
+	return false;
+}
+
 /* Both tiles as operands, then the barrier and use when there are, then the limit. */
 static Op *transfer(Elab *E, const Call *c)
 {
@@ -42,6 +52,8 @@ static Op *transfer(Elab *E, const Call *c)
 	}
 	if (c->n == 3) {
 		const MBar *b = c->arg[2].bar;
+		if (!check_use(E, c->loc[2], b))
+			return NULL;
 		args[n++] = barrier_value(E, c->loc[2], b);
 		args[n++] = ev_value(E, c->loc[2], b->use);
 	}
@@ -303,6 +315,8 @@ static bool check_rank(Elab *E, const Call *c)
 Ev bi_arrive(Elab *E, const Call *c)
 {
 	const MBar *b = c->arg[0].bar;
+	if (!check_use(E, c->loc[0], b))
+		return ev_void();
 	Value *args[3] = { barrier_value(E, c->loc[0], b), ev_value(E, c->loc[0], b->use) };
 	if (c->n == 2 && !check_rank(E, c))
 		return ev_void();

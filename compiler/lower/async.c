@@ -33,17 +33,22 @@ V issuing_thread(Lower *L, const Op *op)
 
 static V to_i32(Lower *L, const Value *v) { return convert(L, value_of(L, v), v->type.dtype, DT_I32); }
 
-/* On the CPU device the element exists: another barrier would be next to it. */
+/* On the CPU device number i of a barrier is below n, unless it is known to be: another barrier would be next to it. */
+static void check_number(Lower *L, const Value *known_by, const Op *bar, V i, int64_t n, const char *what)
+{
+	int64_t known;
+	if (!L->ops->checks || value_const_int(known_by, &known))
+		return;
+	Guard g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntUGE, i, const_i32(L, n), ""));
+	L->ops->fail(L, arena_printf(L->arena, "the %s of barrier '%s' is outside 0 to %lld", what, attr_text(bar, AT_NAME, "?"), (long long)n - 1));
+	guard_end(L, g);
+}
+
 static V element_number(Lower *L, const Value *picked)
 {
 	const Op *pick = picked->def, *array = barrier_of(picked);
 	V i = to_i32(L, operand(pick, ARG_INDEX));
-	int64_t n = attr_int(array, AT_ARRAY, 1), known;
-	if (!L->ops->checks || value_const_int(operand(pick, ARG_INDEX), &known))
-		return i;
-	Guard g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntUGE, i, const_i32(L, n), ""));
-	L->ops->fail(L, arena_printf(L->arena, "the index of barrier '%s' is outside 0 to %lld", attr_text(array, AT_NAME, "?"), (long long)n - 1));
-	guard_end(L, g);
+	check_number(L, operand(pick, ARG_INDEX), array, i, attr_int(array, AT_ARRAY, 1), "index");
 	return i;
 }
 
@@ -56,21 +61,26 @@ static V slot_of(Lower *L, const Op *bar, V use)
 	return n == 1 ? const_i32(L, 0) : LLVMBuildURem(L->b, use, const_i32(L, n), "");
 }
 
+static int64_t slots_of_each(const Op *bar) { return attr_int(bar, AT_SLOTS, 1) / attr_int(bar, AT_ARRAY, 1); }
+
 /* The address of a slot, or of that slot of a picked element. */
 static V slot_address(Lower *L, const Value *v, V slot)
 {
 	const Op *bar = barrier_of(v);
-	if (v->def != bar) {
-		int64_t each = attr_int(bar, AT_SLOTS, 1) / attr_int(bar, AT_ARRAY, 1);
-		slot = build_add(L, build_mul_const(L, element_number(L, v), each), slot);
-	}
+	if (v->def != bar)
+		slot = build_add(L, build_mul_const(L, element_number(L, v), slots_of_each(bar)), slot);
 	return barrier_address(L, bar, slot);
 }
 
-/* Of a use number, or a slot (carry_slots). */
+/* Of a use number, or a slot (carry_slots).  A use before the first may only be waited for. */
 static V use_address(Lower *L, const Op *op, const Value *v, const Value *use)
 {
 	V n = to_i32(L, use);
+	const Op *bar = barrier_of(v);
+	if (!attr_int(bar, AT_RING, 0))
+		check_number(L, use, bar, n, slots_of_each(bar), "slot");
+	else if (!attr_int(op, AT_SLOT, 0))
+		check_number(L, use, bar, n, (int64_t)INT32_MAX + 1, "use");
 	return slot_address(L, v, attr_int(op, AT_SLOT, 0) ? n : slot_of(L, barrier_of(v), n));
 }
 
@@ -328,7 +338,10 @@ void lower_async(Lower *L, const Op *op)
 	case OP_ARRIVE: lower_arrive(L, op); break;
 	case OP_WAIT: lower_wait(L, op); break;
 	case OP_WAIT_PARITY: {
-		V at = slot_address(L, operand(op, ARG_BARRIER), to_i32(L, operand(op, ARG_SLOT)));
+		const Op *bar = barrier_of(operand(op, ARG_BARRIER));
+		V slot = to_i32(L, operand(op, ARG_SLOT));
+		check_number(L, operand(op, ARG_SLOT), bar, slot, slots_of_each(bar), "slot");
+		V at = slot_address(L, operand(op, ARG_BARRIER), slot);
 		L->ops->mbar_wait(L, at, to_i32(L, operand(op, ARG_PARITY)));
 		break;
 	}

@@ -422,12 +422,18 @@ static void declare_tiles(Lower *L, const char *kernel)
 	LLVMSetAlignment(g, _Alignof(TileCpuTile));
 }
 
+/* LLVM tells lower.c of a frame that is larger. */
+#define STACK_ATTRIBUTE "warn-stack-size"
+
 static void cpu_declare_kernel(Lower *L, const Params *p, const char *name)
 {
 	T types[] = { L->ptr, L->ptr };
 	(void)p;
 	declare_tiles(L, name);
 	L->function = LLVMAddFunction(L->module, arena_printf(L->arena, TILE_CPU_KERNEL_PREFIX "%s", name), LLVMFunctionType(L->void_t, types, 2, 0));
+	const char *most = arena_printf(L->arena, "%d", TILE_CPU_FRAME_BYTES);
+	LLVMAddAttributeAtIndex(L->function, LLVMAttributeFunctionIndex,
+	                        LLVMCreateStringAttribute(L->cx, STACK_ATTRIBUTE, sizeof STACK_ATTRIBUTE - 1, most, (unsigned)strlen(most)));
 }
 
 static V cpu_parameter(Lower *L, int i, T type)

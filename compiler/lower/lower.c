@@ -1,6 +1,7 @@
 /* lower.c - one LLVM module from TIR: kernels' entries, optimisation, emission. */
 #include "compiler/analysis/effects.h"
 #include "compiler/lower/context.h"
+#include "runtime/abi/cpu_abi.h"
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>
@@ -9,6 +10,7 @@
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <llvm-c/Support.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -24,13 +26,31 @@ const char *lower_llvm_version(void)
 	return LLVM_VERSION_STRING;
 }
 
+/* Whether the text is of a frame: "FILE:LINE:COLUMN: stack frame size (N) exceeds limit (M) in function 'kernel.NAME'". */
+static bool is_of_frame(Lower *L, const char *text)
+{
+	const char *size = strstr(text, "stack frame size (");
+	unsigned long long bytes;
+	if (!size || sscanf(size, "stack frame size (%llu)", &bytes) != 1)
+		return false;
+	for (const Op *k = L->tir->first; k; k = k->next) {
+		const char *name = attr_text(k, AT_NAME, "?");
+		if (strstr(size, arena_printf(L->arena, "'" TILE_CPU_KERNEL_PREFIX "%s'", name)))
+			diag_error(L->diags, k->loc, E_LIMIT, "fragments and variables of kernel '%s' take %llu bytes a thread; the CPU device has %d for them",
+			           name, bytes, TILE_CPU_FRAME_BYTES);
+	}
+	return true;
+}
+
 static void llvm_diagnostic(LLVMDiagnosticInfoRef info, void *user)
 {
 	Lower *L = user;
-	if (LLVMGetDiagInfoSeverity(info) != LLVMDSError)
+	LLVMDiagnosticSeverity severity = LLVMGetDiagInfoSeverity(info);
+	if (severity != LLVMDSError && severity != LLVMDSWarning)
 		return;
 	char *text = LLVMGetDiagInfoDescription(info);
-	diag_error(L->diags, (Loc){ 0 }, E_UNSUPPORTED, "LLVM: %s", text);
+	if (!is_of_frame(L, text) && severity == LLVMDSError)
+		diag_error(L->diags, (Loc){ 0 }, E_UNSUPPORTED, "LLVM: %s", text);
 	LLVMDisposeMessage(text);
 }
 

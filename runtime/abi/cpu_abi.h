@@ -38,6 +38,8 @@ typedef struct TileCpuTensorMap {
 _Static_assert(sizeof(TileCpuTensorMap) <= 128, "a tensor map is 128 bytes");
 
 enum { TILE_CPU_FILE_SHIFT = 20, TILE_CPU_MOST_FILES = 127 };
+/* A thread's stack, and what of it a kernel's own frame may take: the rest is for what it calls.  Code does not probe what it jumps over. */
+enum { TILE_CPU_STACK_BYTES = 512 << 10, TILE_CPU_FRAME_BYTES = 448 << 10 };
 #define TILE_CPU_FILES "files."
 #define TILE_CPU_TILES_PREFIX "tiles."
 

@@ -24,6 +24,7 @@ enum {
 	GLOBAL_PAGES = 64, /* that a worker finds at once */
 	ERROR_SIZE = 8192,
 	NAME_SIZE = 96, /* of a role and warp, a barrier */
+	ROLE_SIZE = 80, /* 63 characters and the instance */
 	PLACE_SIZE = 384 /* of elements of tiles */
 };
 

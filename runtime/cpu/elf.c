@@ -268,7 +268,7 @@ static bool relocate_pc32(TileCpuImage *im, const Elf64_Sym *s, uint8_t *at, uin
 	int64_t distance = (int64_t)(value + (uint64_t)addend - (uint64_t)(uintptr_t)at);
 
 	if (!is_int32(distance) && (call || ELF64_ST_TYPE(s->st_info) == STT_NOTYPE))
-		distance = im->stubs + (s - im->symbols) * STUB_BYTES + addend - at;
+		distance = (int64_t)((uint64_t)(uintptr_t)im->stubs + (uint64_t)(s - im->symbols) * STUB_BYTES + (uint64_t)addend - (uint64_t)(uintptr_t)at);
 	return put32(im, s, at, distance, is_int32(distance));
 }
 

@@ -124,16 +124,20 @@ void global_close(GlobalShadow *g)
 
 static GlobalPage *new_page(uintptr_t number, GlobalPage *next)
 {
-	GlobalPage *p = zeros(1, sizeof *p);
+	GlobalPage *p = calloc(1, sizeof *p);
 
+	if (!p)
+		return NULL;
 	p->number = number;
 	p->next = next;
 	pthread_mutex_init(&p->lock, NULL);
 	return p;
 }
 
-static GlobalPage *page_at(Worker *k, uintptr_t number)
+/* What a launch writes is remembered in six times its size and more. */
+static GlobalPage *page_at(Thread *t, uintptr_t number, uint32_t line)
 {
+	Worker *k = t->cta->worker;
 	GlobalPage **recent = &k->pages[number % GLOBAL_PAGES], **bucket = &k->global->table[number % BUCKETS], *p;
 
 	if (*recent && (*recent)->number == number)
@@ -141,9 +145,11 @@ static GlobalPage *page_at(Worker *k, uintptr_t number)
 	pthread_mutex_lock(&k->global->lock);
 	for (p = *bucket; p && p->number != number; p = p->next)
 		;
-	if (!p)
-		p = *bucket = new_page(number, *bucket);
+	if (!p && (p = new_page(number, *bucket)))
+		*bucket = p;
 	pthread_mutex_unlock(&k->global->lock);
+	if (!p)
+		report_fail(t, line, "out of memory for the race check of tensors, which remembers all that is written: without it there is --no-race-check");
 	return *recent = p;
 }
 
@@ -272,7 +278,7 @@ static Flag *flag_at(GlobalGranule *g, uintptr_t at)
 
 static void acquire(Thread *t, uintptr_t at)
 {
-	GlobalPage *p = page_at(t->cta->worker, at / PAGE);
+	GlobalPage *p = page_at(t, at / PAGE, 0); /* it is there since the atomic */
 	const Flag *f;
 
 	pthread_mutex_lock(&p->lock);
@@ -284,7 +290,7 @@ static void acquire(Thread *t, uintptr_t at)
 
 static void leave_token(Thread *t, uintptr_t at)
 {
-	GlobalPage *p = page_at(t->cta->worker, at / PAGE);
+	GlobalPage *p = page_at(t, at / PAGE, 0);
 	GlobalGranule *g = &p->granules[at / GRANULE % PAGE_GRANULES];
 	Flag *f;
 
@@ -455,7 +461,7 @@ static void enter_page(Event *e, Held *h, uintptr_t number)
 	if (h->page && h->page->number == number)
 		return;
 	leave_page(h);
-	h->page = page_at(e->cta->worker, number);
+	h->page = page_at(e->t, number, line_of(&e->x));
 	h->place.held = &h->page->lock;
 	e->global = &h->place;
 	pthread_mutex_lock(&h->page->lock);

@@ -108,7 +108,7 @@ static void *watch(void *arg)
 	const double timeout = x->l->timeout < LONGEST ? x->l->timeout : LONGEST;
 	struct timespec next;
 
-	clock_gettime(CLOCK_REALTIME, &next);
+	clock_gettime(CLOCK_MONOTONIC, &next);
 	pthread_mutex_lock(&x->lock);
 	while (!x->over) {
 		double at = (double)next.tv_nsec * 1e-9 + timeout;
@@ -160,6 +160,17 @@ static void run_workers(Launch *x)
 		x->l->progress(x->l->user, x->clusters * (x->l->cluster ? x->l->cluster : 1), x->clusters * (x->l->cluster ? x->l->cluster : 1));
 }
 
+/* By a clock that nobody sets and that stands while the machine sleeps. */
+static void open_condition(pthread_cond_t *c)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(c, &attributes);
+	pthread_condattr_destroy(&attributes);
+}
+
 static const char *check(const TileCpuLaunch *l)
 {
 	if (!l->entry)
@@ -192,7 +203,7 @@ int tilecpu_launch(const TileCpuLaunch *l)
 		return 0;
 	x.global = l->no_race_check ? NULL : global_open();
 	pthread_mutex_init(&x.lock, NULL);
-	pthread_cond_init(&x.ended, NULL);
+	open_condition(&x.ended);
 	run_workers(&x);
 	global_close(x.global);
 	pthread_cond_destroy(&x.ended);

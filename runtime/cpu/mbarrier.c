@@ -248,7 +248,7 @@ void tilecpu_mbar_arrive_at(TileCpuThread *t, uint32_t bar, uint32_t rank, uint3
 	Worker *k = self->cta->worker;
 
 	if (rank >= k->nctas)
-		report_fail(self, line, "arrives at CTA %u of a cluster of %u", rank, k->nctas);
+		report_fail(self, line, "arrives at CTA %d of a cluster of %u", (int32_t)rank, k->nctas);
 	arrive(self, &k->ctas[rank], mbarrier_at(self, &k->ctas[rank], bar, line), line);
 }
 

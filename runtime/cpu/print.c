@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { SPEC_SIZE = 32, LINE_SIZE = 4096 };
+enum { SPEC_SIZE = 32, LINE_SIZE = 4096, LONGEST = 2048 }; /* of one argument, whose width and precision have three digits */
 
 /* Formats one argument by a conversion like %-8.3f; integers have 64 bits where it says ll, else 32. */
 static int format_one(char *to, size_t size, const char *flags, bool wide, char conversion, uint64_t bits)
@@ -51,11 +51,16 @@ void tilecpu_print(TileCpuThread *t, const char *format, uint32_t n, const uint6
 	uint32_t used = 0;
 
 	(void)t;
-	for (const char *p = format; *p && at < sizeof line - 1; p++) {
+	flockfile(stdout); /* lines of different threads stay whole */
+	for (const char *p = format; *p; p++) {
 		size_t m = 0;
 		bool wide = false;
 		int wrote;
 
+		if (sizeof line - at < LONGEST) {
+			fwrite(line, 1, at, stdout);
+			at = 0;
+		}
 		if (*p != '%' || p[1] == '%') {
 			p += *p == '%';
 			line[at++] = *p;
@@ -73,8 +78,9 @@ void tilecpu_print(TileCpuThread *t, const char *format, uint32_t n, const uint6
 		used++;
 		at = wrote > 0 && (size_t)wrote < sizeof line - at ? at + (size_t)wrote : sizeof line - 1;
 	}
-	fwrite(line, 1, at, stdout); /* one call: lines of different threads stay whole */
+	fwrite(line, 1, at, stdout);
 	fflush(stdout);
+	funlockfile(stdout);
 }
 
 uint64_t tilecpu_clock(TileCpuThread *t)

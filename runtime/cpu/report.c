@@ -30,7 +30,7 @@ static void role_name(const Thread *t, char *text, size_t size)
 
 const char *report_who(const Thread *t, char *text, size_t size)
 {
-	char role[64];
+	char role[ROLE_SIZE];
 
 	role_name(t, role, sizeof role);
 	snprintf(text, size, "%s, warp %u", role, t->warp->index);
@@ -54,12 +54,14 @@ static const char *text_or(const char *text, const char *otherwise)
 
 LineText line_text(const Worker *k, uint32_t line)
 {
+	enum { ROOM = sizeof(LineText) - sizeof "line 1048575 of ..." };
 	const char *name = file_name(k->launch, line >> TILE_CPU_FILE_SHIFT);
 	uint32_t number = line & ((1u << TILE_CPU_FILE_SHIFT) - 1);
+	size_t length = name ? strlen(name) : 0;
 	LineText x;
 
-	if (name && file_name(k->launch, 1))
-		snprintf(x.text, sizeof x.text, "line %u of %s", number, name);
+	if (name && file_name(k->launch, 1)) /* what tells files apart is at the end */
+		snprintf(x.text, sizeof x.text, "line %u of %s%s", number, length > ROOM ? "..." : "", length > ROOM ? name + length - ROOM : name);
 	else
 		snprintf(x.text, sizeof x.text, "line %u", number);
 	return x;
@@ -252,37 +254,52 @@ static void add_warps(Text *x, const Thread *t, uint32_t listed[MAX_WARPS])
 	}
 }
 
-static void add_cta(Text *x, const Cta *c)
+/* As many whole lines as there is room for; returns how many there was none for. */
+static unsigned add_cta(Text *x, const Cta *c)
 {
 	uint32_t listed[MAX_WARPS] = { 0 };
+	unsigned left_out = 0;
 
 	for (uint32_t i = 0; i < c->worker->nthreads; i++) {
 		Thread *t = &c->threads[i];
-		char role[64];
+		char role[ROLE_SIZE], text[512];
+		Text line = { text, text + sizeof text };
 
 		if (listed[i / WARP] >> i % WARP & 1)
 			continue;
 		role_name(t, role, sizeof role);
-		text_add(x, "\n  %s, ", role);
+		text_add(&line, "\n  %s, ", role);
 		if (c->worker->nctas > 1)
-			text_add(x, "CTA rank %u, ", t->abi.cluster_rank);
-		add_warps(x, t, listed);
+			text_add(&line, "CTA rank %u, ", t->abi.cluster_rank);
+		add_warps(&line, t, listed);
 		if (t->wait != WAIT_DONE)
-			text_add(x, ", %s", line_text(c->worker, t->wait_line).text);
-		text_add(x, ": ");
-		add_wait(x, t);
+			text_add(&line, ", %s", line_text(c->worker, t->wait_line).text);
+		text_add(&line, ": ");
+		add_wait(&line, t);
+		if (left_out || line.at - text >= x->end - x->at)
+			left_out++;
+		else
+			text_add(x, "%s", text);
 	}
+	return left_out;
 }
 
 void report_deadlock(Worker *k)
 {
+	enum { ROOM_FOR_COUNT = 48 };
 	const TileCpuLaunch *l = k->launch;
 	const uint32_t *block = k->ctas[0].block;
-	Text x = { k->error, k->error + sizeof k->error };
+	const size_t size = l->error_size && l->error_size < sizeof k->error ? l->error_size : sizeof k->error;
+	Text x = { k->error, k->error + (size > ROOM_FOR_COUNT ? size - ROOM_FOR_COUNT : size) };
+	unsigned left_out = 0;
 
 	k->failed = true;
+	k->error[0] = '\0';
 	text_add(&x, "%s: kernel %s, CTA (%u, %u, %u): deadlock, every thread waits", text_or(l->source_name, "?"), text_or(l->kernel_name, "?"), block[0],
 		block[1], block[2]);
 	for (uint32_t i = 0; i < k->nctas; i++)
-		add_cta(&x, &k->ctas[i]);
+		left_out += add_cta(&x, &k->ctas[i]);
+	x.end = k->error + size;
+	if (left_out)
+		text_add(&x, "\n  and %u more groups of warps", left_out);
 }

@@ -17,7 +17,7 @@
 #endif
 
 enum {
-	STACK_BYTES = 512 << 10, /* large kernels have frames of 150 KB and more */
+	STACK_BYTES = TILE_CPU_STACK_BYTES, /* large kernels have frames of 150 KB and more */
 	MOST_GUARDS = 24000,
 	MOST_KEPT = 64, /* pools: with fewer than threads of the host each launch maps some anew and touches all of them */
 	COLOURS = 32, COLOUR_BYTES = 192 /* tops of stacks fall on different cache sets */

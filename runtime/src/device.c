@@ -34,6 +34,7 @@ tilert_status tilert_device_open(const char *name, tilert_device **out)
 	if (!d)
 		return rt_fail_memory("a device");
 	tilert_status s = ordinal < 0 ? rt_cpu_open(d) : rt_cuda_open(d, ordinal);
+	d->sm_count = d->info.sm_count;
 	if (s)
 		free(d);
 	else
@@ -54,6 +55,7 @@ tilert_status tilert_device_get_info(const tilert_device *d, tilert_device_info 
 	if (!d || !out)
 		return rt_fail(TILERT_EINVAL, "tilert_device_get_info: device or out is NULL");
 	*out = d->info;
+	out->sm_count = d->sm_count;
 	return TILERT_OK;
 }
 
@@ -77,7 +79,7 @@ tilert_status tilert_cpu_configure(tilert_device *d, uint64_t seed, unsigned thr
 	pthread_mutex_lock(&d->lock);
 	d->seed = seed;
 	d->threads = threads;
-	d->info.sm_count = threads ? (int)threads : rt_cpu_cores();
+	d->sm_count = threads ? (int)threads : rt_cpu_cores();
 	pthread_mutex_unlock(&d->lock);
 	return TILERT_OK;
 }

@@ -3,6 +3,7 @@
 #define TILE_RUNTIME_DEVICE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "runtime/src/bind.h"
@@ -40,6 +41,7 @@ typedef struct DeviceOps {
 struct tilert_device {
 	const DeviceOps *ops;
 	tilert_device_info info;
+	atomic_int sm_count; /* tilert_cpu_configure changes it while others prepare launches; info's is that of the beginning */
 	/* cuda */
 	const CudaApi *cu;
 	CUdevice ordinal;

@@ -8,7 +8,7 @@
 #include "runtime/src/error.h"
 #include "runtime/src/unpack.h"
 
-enum { HEADER_BYTES = MODULE_HEADER_BYTES, ENTRY_BYTES = MODULE_ENTRY_BYTES, ALIGNMENT = 16, BLOB_LIMIT = 1 << 30 };
+enum { HEADER_BYTES = MODULE_HEADER_BYTES, ENTRY_BYTES = MODULE_ENTRY_BYTES, ALIGNMENT = 16, BLOB_LIMIT = 1 << 30, MOST_BLOBS = 64 };
 
 static uint64_t read_little_endian(const uint8_t *p, int bytes)
 {
@@ -95,6 +95,8 @@ static tilert_status parse_container(Image *im, size_t size)
 	uint64_t n_blobs = read_little_endian(im->bytes + 12, 4);
 	uint64_t meta_at = HEADER_BYTES + n_blobs * ENTRY_BYTES;
 
+	if (n_blobs > MOST_BLOBS) /* each kind is looked for among those before */
+		return rt_fail(TILERT_EFORMAT, "module: %llu blobs, of which there may be %d", (unsigned long long)n_blobs, MOST_BLOBS);
 	if (meta_at > size || meta_bytes > size - meta_at)
 		return rt_fail(TILERT_EFORMAT,
 		               "module: %llu blobs and %llu bytes of meta text do not fit the file of %zu bytes",

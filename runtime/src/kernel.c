@@ -50,7 +50,7 @@ tilert_status tilert_kernel_extents(const tilert_kernel *k, size_t i, const tile
 	if (i >= k->meta->n_tensors)
 		return rt_fail(TILERT_EINVAL, "tilert_kernel_extents: no such tensor parameter");
 	const tilert_device *d = k->module->device;
-	tilert_status s = rt_bind(k->meta, d ? d->info.sm_count : 1, args, nargs, BIND_SOME, &b);
+	tilert_status s = rt_bind(k->meta, d ? d->sm_count : 1, args, nargs, BIND_SOME, &b);
 	if (s)
 		return s;
 	s = rt_bind_extents(&b, i, v);

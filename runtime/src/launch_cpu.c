@@ -9,7 +9,7 @@
 
 _Static_assert(sizeof(TileCpuTensorMap) <= sizeof(CUtensorMap), "both kinds of tensor map share their storage");
 
-enum { REPORT_BYTES = 4096 };
+enum { REPORT_BYTES = 7 << 10 }; /* with the name of the kernel it is a text of error.c */
 
 static tilert_status find_entries(tilert_module *m)
 {

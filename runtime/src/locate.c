@@ -23,7 +23,7 @@ static bool value_of(const tilert_prepared *p, const Expr *e, int64_t *out)
 {
 	const KernelMeta *k = p->kernel->meta;
 	bool known[MOST_SYMBOLS];
-	const ExprEnv env = { (const int64_t *)(const void *)(p->values + k->n_tensors), known, p->device->info.sm_count };
+	const ExprEnv env = { (const int64_t *)(const void *)(p->values + k->n_tensors), known, p->device->sm_count };
 
 	if (k->n_symbols > MOST_SYMBOLS)
 		return false;

@@ -68,7 +68,7 @@ static tilert_status prepare(const char *who, tilert_kernel *k, const tilert_arg
 	if (!d)
 		return rt_fail(TILERT_EINVAL, "kernel %s: its module was loaded without a device, for inspection only",
 		               k->meta->name);
-	tilert_status s = rt_bind(k->meta, d->info.sm_count, args, nargs, mode, &b);
+	tilert_status s = rt_bind(k->meta, d->sm_count, args, nargs, mode, &b);
 	if (s)
 		return s;
 	tilert_prepared *p = make(k);

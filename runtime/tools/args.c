@@ -1,6 +1,5 @@
 /* args.c - tensors from --arg: .npy files and generators. */
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -82,11 +81,9 @@ static double read_real(Text *t)
 
 static int64_t parse_extent(const Text *t, const char *text)
 {
-	char *end;
+	int64_t v;
 
-	errno = 0;
-	long long v = strtoll(text, &end, 10);
-	if (!isdigit((unsigned char)text[0]) || *end || errno)
+	if (!tool_integer(text, false, &v) || v < 0)
 		bad(t, "an extent is a number or the name of a --dim");
 	return v;
 }

@@ -72,6 +72,18 @@ static void check_shape(const HostTensor *t, const Npy *n, const char *path)
 	tool_die(EXIT_RUN, "--compare %s: the tensor is %s but %s is %s", t->name, ours, path, theirs);
 }
 
+/* Those that differ, which doubles do not always show. */
+static size_t unequal_integers(const HostTensor *t, const Npy *n)
+{
+	size_t unequal = 0;
+
+	if (!element_is_integer(t->dtype) || n->kind == 'f' || n->kind == 'V')
+		return 0;
+	for (size_t i = 0; i < t->count; i++)
+		unequal += !element_is_same_integer(t->dtype, t->data, n, i);
+	return unequal;
+}
+
 /* What rounding to the type and the usual products leave. */
 static double default_tolerance(tilert_dtype t)
 {
@@ -96,10 +108,13 @@ bool compare_with_file(const HostTensor *t, const char *path, double tolerance)
 	check_shape(t, &r.npy, path);
 	tolerance = tolerance < 0 ? default_tolerance(t->dtype) : tolerance;
 	Difference d = compare_numbers(t->count, read_tensor, t, read_reference, &r);
-	bool ok = d.rms_ratio <= tolerance && d.mismatched == 0;
+	size_t unequal = tolerance > 0 ? 0 : unequal_integers(t, &r.npy);
+	bool ok = d.rms_ratio <= tolerance && d.mismatched == 0 && unequal == 0;
 	printf("%s: max abs error %.3g, RMS ratio %.3g (tolerance %.3g)", t->name, d.max_abs, d.rms_ratio, tolerance);
 	if (d.mismatched)
 		printf(", %zu NaN or infinite on one side only", d.mismatched);
+	if (unequal)
+		printf(", %zu of %zu integers differ", unequal, t->count);
 	printf(": %s\n", ok ? "ok" : "FAILED");
 	npy_free(&r.npy);
 	return ok;

@@ -11,7 +11,7 @@
 
 #include "runtime/tools/tool.h"
 
-enum { FIXED_FLAGS = 8, NOT_FOUND = 127 };
+enum { FIXED_FLAGS = 9, NOT_FOUND = 127 };
 
 /* The tilec beside this program, or NULL. */
 static char *find_beside(void)
@@ -65,6 +65,7 @@ static int run_compiler(const char *path, const char *output, const char *const 
 		argv[n++] = flags[i];
 	argv[n++] = "-o";
 	argv[n++] = output;
+	argv[n++] = "--"; /* a name may begin with a - */
 	argv[n++] = path;
 	int code = run(argv);
 	free(argv);

@@ -144,6 +144,16 @@ double element_get_npy(const Npy *n, size_t i, tilert_dtype as)
 	return load_integer_double(p, n->item_bytes, n->kind == 'i');
 }
 
+bool element_is_same_integer(tilert_dtype t, const void *data, const Npy *n, size_t i)
+{
+	size_t bytes = tilert_dtype_size(t);
+	bool is_signed = t >= TILERT_I8 && t <= TILERT_I64, other_is = n->kind == 'i';
+	int64_t x = load_integer((const char *)data + i * bytes, bytes, is_signed);
+	int64_t y = load_integer((const char *)n->data + i * n->item_bytes, n->item_bytes, other_is);
+
+	return x == y && (x >= 0 || is_signed == other_is);
+}
+
 void element_npy_type(tilert_dtype t, char *kind, unsigned *item_bytes)
 {
 	*item_bytes = is_foreign(t) ? 4 : (unsigned)tilert_dtype_size(t);

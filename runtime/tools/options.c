@@ -1,7 +1,6 @@
 /* options.c - the command line of tilerun: one table, from which --help is printed too. */
 #include "runtime/tools/options.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "runtime/tools/option.h"
+#include "runtime/tools/same_file.h"
 #include "runtime/tools/tool.h"
 #include "tilert/tilert.h"
 
@@ -34,7 +34,7 @@ static const Option rows[] = {
 	{ OPT_NO_RACE_CHECK, "--no-race-check", NULL, "CPU device: looks for no races and missing fences, and is faster" },
 	{ OPT_NO_ARITHMETIC_CHECK, "--no-arithmetic-check", NULL, "CPU device: takes division by zero, shifts and conversions out of\n"
 	                                                          "range as LANGUAGE.md has them (section 2)" },
-	{ OPT_TIMEOUT, "--timeout", "SECONDS", "CPU device: ends a launch without progress (default 60; 0: never)" },
+	{ OPT_TIMEOUT, "--timeout", "SECONDS", "CPU device: ends a launch in which no thread comes to a barrier or ends for so long\n(default 60; 0: never)" },
 	{ OPT_THREADS, "--threads", "N", "CPU device: host threads, which are its sm_count (default: all cores)" },
 	{ OPT_DEFINE, "-D", "NAME=V", "passed to tilec" },
 	{ OPT_INCLUDE, "-I", "DIR", "passed to tilec" },
@@ -98,11 +98,10 @@ static double parse_real(const char *option, const char *text)
 
 static uint64_t parse_unsigned(const char *option, const char *text, uint64_t low, uint64_t high)
 {
-	char *end;
+	int64_t bits;
+	uint64_t v;
 
-	errno = 0;
-	unsigned long long v = strtoull(text, &end, 0);
-	if (!isdigit((unsigned char)text[0]) || *end || errno || v < low || v > high)
+	if (*text == '-' || !tool_integer(text, true, &bits) || (v = (uint64_t)bits) < low || v > high)
 		tool_die(EXIT_USAGE, "%s %s: expected a number in %llu..%llu", option, text, (unsigned long long)low,
 		         (unsigned long long)high);
 	return v;
@@ -146,16 +145,20 @@ static void apply(Options *o, const Option *row, const char *value)
 		break;
 	case OPT_HELP:
 		usage_help(&usage, stdout);
-		exit(fflush(stdout) ? EXIT_RUN : EXIT_OK);
+		tool_check_output();
+		exit(EXIT_OK);
 	case OPT_MAN:
 		print_man();
-		exit(fflush(stdout) ? EXIT_RUN : EXIT_OK);
+		tool_check_output();
+		exit(EXIT_OK);
 	case OPT_COMPLETION:
 		print_completion(value);
-		exit(fflush(stdout) ? EXIT_RUN : EXIT_OK);
+		tool_check_output();
+		exit(EXIT_OK);
 	case OPT_VERSION:
 		printf("tilerun %s\n", tilert_version());
-		exit(fflush(stdout) ? EXIT_RUN : EXIT_OK);
+		tool_check_output();
+		exit(EXIT_OK);
 	}
 }
 
@@ -175,26 +178,44 @@ static void take_word(Options *o, const Word *w)
 	}
 }
 
-static bool is_same_file(const char *a, const char *b)
-{
-	struct stat x, y;
+typedef struct Output { const char *option, *name, *equals, *path; } Output;
 
-	return !strcmp(a, b) || (!stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+static Output output_at(const Options *o, size_t i)
+{
+	return i < o->outs.count ? (Output){ "--out", o->outs.items[i].name, "=", o->outs.items[i].value } : (Output){ "--trace", "", "", o->trace };
 }
 
 /* What is written is written before anything is compared: to what is not there yet, too. */
-static void check_compares(const Options *o)
+static void check_references(const Options *o)
 {
 	struct stat there;
 
 	for (size_t c = 0; c < o->compares.count; c++)
 		if (stat(o->compares.items[c].value, &there))
 			tool_die(EXIT_RUN, "%s: %s", o->compares.items[c].value, strerror(errno));
-	for (size_t i = 0; i < o->outs.count; i++)
+}
+
+/* Tensors may be written to the files that they were read from, but to no other that is read or written. */
+static void check_outputs(const Options *o)
+{
+	size_t n = o->outs.count + (o->trace != NULL);
+
+	check_references(o);
+	for (size_t i = 0; i < n; i++) {
+		const Output x = output_at(o, i);
+		if (is_same_file(x.path, o->file))
+			tool_die(EXIT_USAGE, "%s %s%s%s would write over the file that is run", x.option, x.name, x.equals, x.path);
 		for (size_t c = 0; c < o->compares.count; c++)
-			if (is_same_file(o->outs.items[i].value, o->compares.items[c].value))
-				tool_die(EXIT_USAGE, "--out %s=%s would write over the file that --compare %s=%s reads", o->outs.items[i].name, o->outs.items[i].value,
+			if (is_same_file(x.path, o->compares.items[c].value))
+				tool_die(EXIT_USAGE, "%s %s%s%s would write over the file that --compare %s=%s reads", x.option, x.name, x.equals, x.path,
 				         o->compares.items[c].name, o->compares.items[c].value);
+		for (size_t k = 0; k < i; k++) {
+			const Output y = output_at(o, k);
+			if (is_same_file(x.path, y.path))
+				tool_die(EXIT_USAGE, "%s %s%s%s would write over what %s %s%s%s writes", x.option, x.name, x.equals, x.path, y.option, y.name,
+				         y.equals, y.path);
+		}
+	}
 }
 
 void options_parse(Options *o, int argc, char **argv)
@@ -207,7 +228,7 @@ void options_parse(Options *o, int argc, char **argv)
 		take_word(o, &w);
 	if (!o->file)
 		tool_die(EXIT_USAGE, "no file; tilerun --help says what to give");
-	check_compares(o);
+	check_outputs(o);
 	if (argc == 2)
 		o->list = true;
 }

@@ -1,7 +1,6 @@
 /* run.c - builds the arguments of a run, moves them, and times launches. */
 #include "runtime/tools/run.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,13 +20,11 @@ void run_check(tilert_status s)
 
 /* ---- dims and scalars ---- */
 
-static int64_t parse_integer(const char *option, const NameValue *v)
+static int64_t parse_integer(const char *option, const NameValue *v, bool is_u64)
 {
-	char *end;
+	int64_t i;
 
-	errno = 0;
-	long long i = strtoll(v->value, &end, 0);
-	if (end == v->value || *end || errno)
+	if (!tool_integer(v->value, is_u64, &i))
 		tool_die(EXIT_USAGE, "%s %s=%s: expected an integer", option, v->name, v->value);
 	return i;
 }
@@ -72,7 +69,7 @@ static void add_dims(Run *r)
 	for (size_t i = 0; i < r->o->dims.count; i++) {
 		const NameValue *v = &r->o->dims.items[i];
 		tilert_param param;
-		int64_t value = parse_integer("--dim", v);
+		int64_t value = parse_integer("--dim", v, false);
 		if (find_param(r, v->name, &param) || !is_used_in_shapes(r->o, v->name))
 			r->args[r->n_args++] = (tilert_arg){ .name = v->name, .kind = TILERT_ARG_DIM, .i = value };
 	}
@@ -91,7 +88,7 @@ static void add_scalars(Run *r)
 		else if (known && param.dtype == TILERT_BOOL && !strcasecmp(v->value, "false"))
 			a.i = 0;
 		else if (known && element_is_integer(param.dtype))
-			a.i = parse_integer("--scalar", v);
+			a.i = parse_integer("--scalar", v, param.dtype == TILERT_U64);
 		else
 			a.f = parse_real(v);
 		r->args[r->n_args++] = a;

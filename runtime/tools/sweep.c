@@ -126,7 +126,8 @@ static void run_row(const Options *o, size_t c, double (*one)(const Options *), 
 		row->ms = -1;
 	close(result[0]);
 	close(said[0]);
-	waitpid(child, &status, 0);
+	if (waitpid(child, &status, 0) == child && WIFSIGNALED(status) && !row->reason[0])
+		snprintf(row->reason, sizeof row->reason, "ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
 }
 
 /* The rows' places are the same file's. */

@@ -67,10 +67,18 @@ static void clear_progress(Progress *p)
 	p->shown = false;
 }
 
+/* What the library begins with, and tilert_cpu_set_checks replaces. */
+static bool is_race_check_left_out(const Options *o)
+{
+	const char *environment = getenv("TILERT_NO_RACE_CHECK");
+
+	return o->no_race_check || (environment && strcmp(environment, "0"));
+}
+
 static void set_up_cpu(tilert_device *d, const Options *o, Progress *p)
 {
 	run_check(tilert_cpu_configure(d, o->seed, o->threads));
-	run_check(tilert_cpu_set_checks(d, &(tilert_cpu_checks){ .races = !o->no_race_check, .arithmetic = !o->no_arithmetic_check, .timeout = o->timeout }));
+	run_check(tilert_cpu_set_checks(d, &(tilert_cpu_checks){ .races = !is_race_check_left_out(o), .arithmetic = !o->no_arithmetic_check, .timeout = o->timeout }));
 	clock_gettime(CLOCK_MONOTONIC, &p->last);
 	if (isatty(STDERR_FILENO))
 		run_check(tilert_cpu_set_progress(d, show_progress, p));
@@ -213,9 +221,10 @@ int main(int argc, char **argv)
 	options_parse(&o, argc, argv);
 	if (o.sweeps.count && !is_source(o.file))
 		tool_die(EXIT_USAGE, "--sweep is for .tile files, and %s is compiled", o.file);
+	if (o.sweeps.count && o.list)
+		tool_die(EXIT_USAGE, "--sweep runs and --%s does not: one of them", o.json ? "json" : "list");
 	bool ok = o.sweeps.count ? sweep(&o, run_timed) : run_file(&o, &ms);
 	options_free(&o);
-	if (fflush(stdout) || ferror(stdout))
-		tool_die(EXIT_RUN, "standard output could not be written");
+	tool_check_output();
 	return ok ? EXIT_OK : EXIT_MISMATCH;
 }

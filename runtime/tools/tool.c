@@ -1,8 +1,9 @@
 /* tool.c - leaving with a message, and memory that never fails. */
 #include "runtime/tools/tool.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,12 @@ void tool_die(int code, const char *format, ...)
 	va_end(ap);
 	fprintf(stderr, "\n");
 	exit(code);
+}
+
+void tool_check_output(void)
+{
+	if (fflush(stdout) || ferror(stdout))
+		tool_die(EXIT_RUN, "standard output could not be written");
 }
 
 void *tool_alloc(size_t count, size_t size)
@@ -44,4 +51,18 @@ char *tool_copy(const char *text, size_t length)
 
 	memcpy(s, text, length);
 	return s;
+}
+
+bool tool_integer(const char *text, bool is_u64, int64_t *out)
+{
+	const char *digits = text + (*text == '-' || *text == '+');
+	bool is_hex = digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X');
+	int base = is_hex ? 16 : 10;
+	char *end;
+
+	if (!isdigit((unsigned char)digits[0]) || (!is_hex && digits[0] == '0' && digits[1]))
+		return false;
+	errno = 0;
+	*out = is_u64 && *text != '-' ? (int64_t)strtoull(text, &end, base) : strtoll(text, &end, base);
+	return !*end && !errno;
 }

@@ -1,4 +1,5 @@
 /* test_cpu.c - the CPU device, driven through its ABI by kernels written in C: threads, barriers, deadlocks, bounds. */
+#define _GNU_SOURCE /* syscall */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -7,6 +8,9 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "tests/unit/cpu_device.h"
 
@@ -239,6 +243,35 @@ static void test_timeout(void **state)
 		"k.tile:7: kernel k, CTA (0, 0, 0), role Spin, warp 0: the loop of this line has run for 0.05 seconds without coming to a barrier");
 }
 
+static bool clock_is_set; /* forward, between two looks at it */
+
+int clock_gettime(clockid_t clock, struct timespec *out)
+{
+	long status = syscall(SYS_clock_gettime, clock, out);
+
+	if (clock == CLOCK_REALTIME && clock_is_set)
+		out->tv_sec -= 1000;
+	return (int)status;
+}
+
+static void busy_kernel(TileCpuThread *t, void *const *params)
+{
+	uint64_t begin = tilecpu_clock(t);
+
+	(void)params;
+	while (tilecpu_clock(t) - begin < 30000000)
+		if (*t->interrupt)
+			tilecpu_interrupted(t, 7);
+}
+
+static void test_clock_that_is_set(void **state)
+{
+	(void)state;
+	clock_is_set = true;
+	expect_ok(RUN(NULL, .kernel = busy_kernel, .threads = 1, .smem = 0, .timeout = 60));
+	clock_is_set = false;
+}
+
 /* ---- bounds ---- */
 
 static void bounds_kernel(TileCpuThread *t, void *const *params)
@@ -364,6 +397,7 @@ int main(void)
 		cmocka_unit_test(test_fail),
 		cmocka_unit_test(test_cluster),
 		cmocka_unit_test(test_timeout),
+		cmocka_unit_test(test_clock_that_is_set),
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_determinism),
 		cmocka_unit_test(test_stacks), cmocka_unit_test(test_large_frame),

@@ -220,6 +220,30 @@ static void test_bit_flips(void **state)
 	free(p);
 }
 
+static void test_many_blobs(void **state)
+{
+	enum { MOST = 64 };
+	char kinds[MOST + 1][8];
+	ModuleBlob many[MOST + 1];
+	size_t size;
+	Image im;
+
+	(void)state;
+	for (int i = 0; i <= MOST; i++) {
+		snprintf(kinds[i], sizeof kinds[i], "k%d", i);
+		many[i] = (ModuleBlob){ kinds[i], "x", 1, 0 };
+	}
+	for (int n = MOST; n <= MOST + 1; n++) {
+		uint8_t *p = make_module(example_meta, many, (size_t)n, &size);
+		assert_int_equal(rt_image_parse(p, size, &im), n > MOST ? TILERT_EFORMAT : TILERT_OK);
+		free(p);
+		if (n > MOST)
+			assert_string_equal(tilert_last_error(), "module: 65 blobs, of which there may be 64");
+		else
+			rt_image_free(&im);
+	}
+}
+
 static void test_random_damage(void **state)
 {
 	size_t size;
@@ -377,6 +401,7 @@ int main(void)
 		cmocka_unit_test(test_truncations),
 		cmocka_unit_test(test_bit_flips),
 		cmocka_unit_test(test_random_damage),
+		cmocka_unit_test(test_many_blobs),
 		cmocka_unit_test(test_what_and_where),
 		cmocka_unit_test(test_bad_containers),
 		cmocka_unit_test(test_bad_packing),

@@ -78,13 +78,13 @@ typedef struct tilert_device_info {
 } tilert_device_info;
 TILERT_API tilert_status tilert_device_get_info(const tilert_device *d, tilert_device_info *out);
 
-/** CPU device: seed of scheduling and asynchrony (default 1) and host threads used, its sm_count (0: all cores; at most 1024). */
+/** CPU device: seed of scheduling and asynchrony (default 1) and host threads used, its sm_count (0: all cores; at most 1024, of which 256 run at once). */
 TILERT_API tilert_status tilert_cpu_configure(tilert_device *d, uint64_t seed, unsigned threads);
 /** CPU device: what it checks.  By default all of it (TILERT_NO_RACE_CHECK=1 in the environment turns the first off), with 60 seconds. */
 typedef struct tilert_cpu_checks {
 	int races;      /**< on shared memory and on tensors that a kernel writes, and missing fences */
 	int arithmetic; /**< division by zero, shifts and conversions out of range */
-	double timeout; /**< a launch fails after so many seconds without progress; 0: never */
+	double timeout; /**< a launch fails where no thread comes to a barrier or ends for so many seconds; 0: never */
 } tilert_cpu_checks;
 TILERT_API tilert_status tilert_cpu_set_checks(tilert_device *d, const tilert_cpu_checks *checks);
 /** CPU device: called now and then during a launch from the launching thread. */
