@@ -167,7 +167,7 @@ static void add_arguments(Args *a, const Params *p, const tilekern_kda_params *f
 	kda_share_arguments(a, &l->shares, l->told ? f->saved + in.back : w + l->back, w + l->back);
 	args_tensor(a, "told", l->shares.way == KDA_MADE ? w + l->back + l->shares.begun : 0, TILERT_I32, 1, (const int64_t[]){ l->shares.ctas }, NULL);
 	args_integer(a, "longest", l->shares.warm > LONGEST_PACKED ? l->shares.warm : LONGEST_PACKED);
-	args_tensor(a, "outcome", l->told ? f->saved + in.outcome : 0, TILERT_I32, 1, (const int64_t[]){ 1 }, NULL);
+	args_tensor(a, "outcome", l->told ? f->saved + in.outcome : f->saved ? 0 : w + l->saved + in.outcome, TILERT_I32, 1, (const int64_t[]){ 1 }, NULL);
 	kda_saved_arguments(a, f, f->saved ? f->saved : w + l->saved);
 	args_rows(a, &r[DOUT], "dout", "r0");
 	args_rows(a, &r[DV], "dv", "w0");

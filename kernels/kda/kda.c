@@ -180,6 +180,7 @@ void kda_share_arguments(Args *a, const KdaPlan *l, tilert_ptr back, tilert_ptr 
 	args_dim(a, "CTAS", l->ctas);
 	args_integer(a, "ctas", l->ctas);
 	args_integer(a, "part", l->part);
+	args_integer(a, "run", l->run);
 	args_integer(a, "each", l->each);
 	args_tensor(a, "begins", l->way == KDA_UNITS ? work + l->begins : 0, TILERT_I32, 1, (const int64_t[]){ l->begins_count }, NULL);
 	args_dim(a, "BEGINS", l->begins_count);
@@ -259,7 +260,12 @@ static tilert_status queue(Queue *q, const void *params, int sm_count)
 	tilert_status s = kda_queue_begins(q, p, &l, back, p->workspace, true);
 	if (s != TILERT_OK)
 		return s;
-	return p->saved ? queue_saving(q, p, &a, p->saved, p->gate_dtype == TILERT_F32 ? save_f32 : save_same) : queue_task(q, p, &a, SCAN, &l);
+	if (p->saved)
+		return queue_saving(q, p, &a, p->saved, p->gate_dtype == TILERT_F32 ? save_f32 : save_same);
+	KdaPlan halves = l;
+	halves.halves = true;
+	s = queue_task(q, p, &a, SCAN, &l);
+	return s == TILERT_OK && l.run < 0 ? queue_task(q, p, &a, SCAN, &halves) : s;
 }
 
 static void init(void *p) { tilekern_kda_params_init(p); }

@@ -11,6 +11,7 @@ enum { CHUNK = 32, NARROW = 64 /* K and columns of V where two CTAs share a mult
 enum { SHORTEST = 4 /* of a share (walk.tile) or a unit */, SHORTER = 3 /* of shares of rows, of the forward alone, where an item has no more than */, FEW = 11, LEFT_OVER = 4, SHORT = 4, LONG = 32 /* where that much does not pay, no more than SHORT */, LONGEST = 512, TRY = 3,
 	LOOP = 96 /* chunks of a unit from which the faster loop of a form without CUTS is worth a launch before it */,
 	CHUNK_COST = 4, HALF_COST = 3, /* of a chunk of an item of 128 columns, of 64 */
+	LEAVE = 4, /* a launch that leaves at once */
 	JOIN = 35, /* what exact states cost beside three scans, measured: 1x2048 of 8 and 16 heads */
 	AT_ONCE = 96 /* chunks of whole items: above, a launch that looks at gates between strong and mild, too, is worth its time */ };
 
@@ -110,6 +111,13 @@ static void lay_out(KdaPlan *l, int sm_count, int keys)
 	l->begins = workspace_place(&l->bytes, l->begins_count * (int64_t)sizeof(int32_t));
 }
 
+/* Shares of one CTA from which on whole items are faster; of 64 columns, below 0, where the launch for them, which leaves at once where shares begin, is worth its time. */
+static int run_for_whole(const Load *c)
+{
+	const bool halves = c->halves > 0 && c->halved + 2 * LEAVE < c->whole / 8 * 7;
+	return halves ? -(int)((c->halved + LEAVE) / c->part + 1) : (int)(c->whole / c->part) + 1;
+}
+
 KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count)
 {
 	const Load c = load(p, sm_count, false);
@@ -118,6 +126,8 @@ KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count)
 	const KdaPlan made = { .ctas = c.most, .way = KDA_MADE, .warm = SHORT, .keys = state_keys(p) };
 	KdaPlan l = !cut ? whole_items(&c) : pays_to_make(&c) ? made : windows(&c);
 	l.part = (int)c.part, l.each = (int)c.each;
+	if (l.way == KDA_WINDOWS && c.each > 0)
+		l.run = run_for_whole(&c);
 	if (p->split == TILEKERN_SPLIT_AUTO)
 		lay_out(&l, sm_count, state_keys(p));
 	return l;

@@ -22,6 +22,7 @@ typedef struct KdaPlan {
 	KdaWay way;
 	bool by_length;        /* KDA_WINDOWS or whole items, by the lengths of packed sequences and by what windows say */
 	bool halves;           /* of WHOLE: items have 64 columns of V, by a form of its own (K of 128) */
+	int run;               /* of WINDOWS, 0: none: where a CTA would have so many shares to scan, because those behind its own cannot begin, items stay whole; below 0: those of 64 columns, in a launch behind the call */
 	int part, each;        /* chunks of a share; that an item counts as; of several packed sequences, whose shares the device knows, below 0 what each counts as beside its chunks (walk.tile) */
 	int warm;              /* the most chunks of 32 tokens of a window */
 	int64_t keys;          /* K and columns of V of a state that is made */

@@ -490,6 +490,7 @@ size_t kda_backward_cases(NumericCase *out)
 		{ "made_V256_raw", run_made, { .tokens = 900, .value_heads = 1, .value_dim = 256, .options = NORM | RAW | SIGMOID, .gate16 = true, .split = TILEKERN_SPLIT_AUTO, .processors = 16, .states = KDA_BOTH, .seed = 138 } },
 		{ "made_one", run_made, { .lengths = one, .spare = 600, .gate = KDA_MILD, .value_heads = 3, .split = TILEKERN_SPLIT_AUTO, .processors = 25, .states = KDA_BOTH, .seed = 139 } },
 		{ "made_as_the_forward", run_outcome, { .tokens = 1300, .gate = KDA_MILD, .split = TILEKERN_SPLIT_AUTO, .processors = 16, .states = KDA_BOTH, .seed = 140 } },
+		{ "whole_again", run_saved, { .tokens = 3100, .qk_heads = 5, .gate = KDA_RARE, .key_dim = 64, .value_dim = 64, .split = TILEKERN_SPLIT_AUTO, .processors = 4, .states = KDA_BOTH, .seed = 144 } },
 		{ "cut_mild", run_saved, { .tokens = 900, .gate = KDA_MILD, .split = TILEKERN_SPLIT_AUTO, .processors = 5, .states = KDA_BOTH, .seed = 41 } },
 		{ "long_positive", run_gradients, { .tokens = 4096, .key_dim = 64, .value_dim = 64, .gate = KDA_MILD, .keys = KDA_POSITIVE, .split = TILEKERN_SPLIT_OFF,
 			.states = KDA_BOTH, .seed = 66, .overall = .008 } },

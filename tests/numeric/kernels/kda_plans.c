@@ -39,7 +39,7 @@ static void run_workspace(const void *row)
 /* What calls do on 132 multiprocessors. */
 static void run_plans(const void *unused)
 {
-	static const struct { int64_t batch, tokens, sequences, heads, values; tilekern_split split; bool saved; KdaWay way; bool halves, by_length, in_place, dealt; } plans[] = {
+	static const struct { int64_t batch, tokens, sequences, heads, values; tilekern_split split; bool saved; KdaWay way; bool halves, by_length, in_place, dealt; int run; } plans[] = {
 		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false, false, false, false },
 		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_EXACT, false, KDA_WHOLE, true, false, false, false },
 		{ 1, 8192, 0, 8, 128, TILEKERN_SPLIT_EXACT, false, KDA_EXACTLY, false, false, false, false },
@@ -60,8 +60,10 @@ static void run_plans(const void *unused)
 		{ 8, 1024, 0, 96, 64, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true, false, false, false },
 		{ 1, 8192, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false, false, false, false },
 		{ 1, 8192, 0, 32, 128, TILEKERN_SPLIT_AUTO, true, KDA_MADE, false, false, false, false },
-		{ 1, 8192, 0, 64, 128, TILEKERN_SPLIT_AUTO, true, KDA_WINDOWS, false, false, false, false },
-		{ 1, 8192, 0, 64, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, false, false, false },
+		{ 1, 8192, 0, 64, 128, TILEKERN_SPLIT_AUTO, true, KDA_WINDOWS, false, false, false, false, 3 },
+		{ 1, 8192, 0, 64, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, false, false, false, -2 }, /* items of 64 columns where no share begins */
+		{ 2, 8192, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, false, false, false, -2 },
+		{ 1, 8192, 0, 96, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, false, false, false, 2 }, /* two shares are more than an item */
 		{ 1, 8192, 64, 8, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, false, false, false, false },
 		/* Packed: lengths are known to the device alone. */
 		{ 1, 8192, 64, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false, false }, /* short ones */
@@ -87,8 +89,8 @@ static void run_plans(const void *unused)
 		p.initial_state = p.final_state = plans[i].in_place ? 256 : 0;
 		const KdaPlan l = kda_plan_joined(&p, 132);
 		const bool dealt = kda_deals(&p, &l);
-		if (l.way != plans[i].way || l.halves != plans[i].halves || l.by_length != plans[i].by_length || dealt != plans[i].dealt)
-			fail_msg("plan %zu: way %d, halves %d, by length %d, dealt %d", i, (int)l.way, l.halves, l.by_length, dealt);
+		if (l.way != plans[i].way || l.halves != plans[i].halves || l.by_length != plans[i].by_length || dealt != plans[i].dealt || l.run != plans[i].run)
+			fail_msg("plan %zu: way %d, halves %d, by length %d, dealt %d, run %d", i, (int)l.way, l.halves, l.by_length, dealt, l.run);
 	}
 }
 
