@@ -46,6 +46,8 @@ TABLES = {
     "kda fla": Table(["kda-fla"], "kda --peers cudnn,cudnn_bf16,flash_kda,fla", "sequences, heads", "kda" + KDA, "K = {k}", SHAPE, "{what}, {gates}",
                      "Of 2026-11-22, FLA 0.6, kernel, all rows of `peers.py kda`: 3.9 to 8.9 times ours with strong gates, 1.0 (1 x 2048, 8 heads) to 6.2 with mild ones.", peers="fla"),
     "kda initial": Table(["kda-initial"], "kda_initial --peers cudnn,flash_kda", "sequences, heads", "kda" + KDA, "K = {k}", SHAPE, "{what}"),
+    "kda initial backward": Table(["kda-initial-backward"], "kda_backward --peers cudnn --only initial", "sequences, heads", "kda backward" + KDA + " (?P<part>recomputed|saved)",
+                                  "K = {k}{documents}", SHAPE, "{what}", peers="cudnn"),
     "kda bf16": Table(["kda-forward", "kda-fla"], "kda --peers cudnn,cudnn_bf16,flash_kda", "sequences, heads", "kda" + KDA, "K = {k}", SHAPE, "{what}, {gates}", peers="cudnn_bf16"),
     "kda mixes": Table(["kda-mixes"], "kda_mixes --peers cudnn,cudnn_bf16,flash_kda,fla", "sequences, heads", "kda" + KDA, "{packed}", SHAPE, "{what}, {gates}",
                        peers="cudnn|flash_kda|fla"),
