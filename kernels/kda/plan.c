@@ -150,7 +150,8 @@ static KdaWay packed_way(const Load *c, const tilekern_kda_params *p, bool in_pl
 }
 
 /* The way of the forward alone, beside that of kda_plan.  Where shares cannot begin, ALONE is whole items that are dealt otherwise, and 4 to 7 us for nothing: it has to promise an eighth;
- * beside items of 64 columns, which take the same for all gates, a quarter. */
+ * beside items of 64 columns, which take the same for all gates, a quarter.  Where some can and some cannot a CTA has two, which are to be no more than an item (`risky`): WINDOWS counts them,
+ * and tries windows, which the gates of an engine's heads need. */
 static KdaWay forward_way(const Load *c, const tilekern_kda_params *p, const KdaPlan *l, bool exactly)
 {
 	const int64_t other = exactly ? c->whole : c->sure;
@@ -161,9 +162,10 @@ static KdaWay forward_way(const Load *c, const tilekern_kda_params *p, const Kda
 		return exactly ? KDA_EXACTLY : KDA_NEEDED;
 	if (p->cu_seqlens && p->sequences > 1 && !exactly)
 		return packed_way(c, p, states_in_place(&st));
-	if (exactly || (l->way == KDA_WINDOWS && (l->warm > SHORT || c->sure >= AT_ONCE)))
+	const bool risky = 2 * c->part > c->whole;
+	if (exactly || (l->way == KDA_WINDOWS && (l->warm > SHORT || c->sure >= AT_ONCE || risky)))
 		return l->way;
-	return c->part + SHORT + TRY >= c->whole / 8 * 7 ? KDA_WHOLE : KDA_ALONE;
+	return c->part + SHORT + TRY >= c->whole / 8 * 7 || risky ? KDA_WHOLE : KDA_ALONE;
 }
 
 /* ---- SPLIT_INVARIANT: what depends on heads and dims is decided here, what on lengths in units.tile. ---- */

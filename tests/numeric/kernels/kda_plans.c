@@ -56,6 +56,8 @@ static void run_plans(const void *unused)
 		{ 1, 2048, 0, 44, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_UNITS, false, false, false, false },
 		{ 1, 1024, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false, false, false, false },
 		{ 1, 1024, 0, 44, 128, TILEKERN_SPLIT_AUTO, false, KDA_ALONE, false, false, false, false },
+		{ 1, 2048, 0, 80, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, false, false, false, 2 }, /* two shares are more than an item: not ALONE */
+		{ 1, 2048, 0, 96, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false, false },
 		{ 8, 1024, 0, 96, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false, false },
 		{ 8, 1024, 0, 96, 64, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true, false, false, false },
 		{ 1, 8192, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false, false, false, false },
