@@ -24,6 +24,15 @@ def run(*command, **kwargs):
     subprocess.run(list(map(str, command)), check=True, env={**os.environ, "PYTHON": sys.executable}, **kwargs)
 
 
+def known(settings, *own):
+    """The settings, of which pip passes on whatever it is given."""
+    names = ("build", *sorted(NEED_ZIG), *own)
+    for name in settings or {}:
+        if name not in names:
+            raise ValueError(f"setting '{name}' is not one of {', '.join(names)}")
+    return settings or {}
+
+
 def requirements(settings):
     return ["ziglang"] if NEED_ZIG & set(settings or {}) else []
 

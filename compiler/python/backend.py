@@ -13,7 +13,7 @@ LLVM_LICENSE = Path("/usr/share/doc/llvm-22-dev/copyright")
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    settings = config_settings or {}
+    settings = wheel.known(config_settings)
     if wheel.machine(settings) != wheel.machine({}):
         raise ValueError(f"machine is {wheel.machine(settings)}: tilec is built with this machine's LLVM, for {wheel.machine({})}")
     with tempfile.TemporaryDirectory() as tmp:

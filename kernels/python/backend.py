@@ -33,7 +33,7 @@ def build_libraries(build, prefix, modules, settings):
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    settings = config_settings or {}
+    settings = wheel.known(config_settings, "modules")
     with tempfile.TemporaryDirectory() as tmp:
         tmp = Path(tmp)
         build = wheel.ROOT / settings["build"] if "build" in settings else tmp / "build"

@@ -223,7 +223,7 @@ static void test_bit_flips(void **state)
 static void test_many_blobs(void **state)
 {
 	enum { MOST = 64 };
-	char kinds[MOST + 1][8];
+	char kinds[MOST + 1][16];
 	ModuleBlob many[MOST + 1];
 	size_t size;
 	Image im;

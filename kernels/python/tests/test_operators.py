@@ -184,6 +184,7 @@ WRONG = [
     (dict(options=64), "options is 0x40"),
     (dict(options=1 << 32), "options is 4294967296, not in 0 .. 4294967295"),
     (dict(scale=float("inf")), "scale"),
+    (dict(scale=1e-50), "scale is 1e-50"),
     (dict(q=lambda t: t[:, :, :1].expand(1, 9, 3, 128), k=lambda t: t[:, :, :1].expand(1, 9, 3, 128)), "value_heads"),
 ]
 

@@ -85,10 +85,13 @@ static bool call_begin(Call *c, FamilyName family, Frame *f, const Given in[INPU
 	memset(c, 0, sizeof *c);
 	if (numbers[N_OPTIONS] > UINT32_MAX)
 		return frame_fail(f, true, "options is %lld, not in 0 .. %u", (long long)numbers[N_OPTIONS], UINT32_MAX);
+	const double scale = value_double(numbers[N_SCALE]);
+	if (scale != 0 && (float)scale == 0)
+		return frame_fail(f, true, "scale is %g, less than a float can be: it would be 0, which stands for K^-0.5", scale);
 	c->family = family;
 	families[family].init(&c->forward);
 	describe(c, f, in, cu);
-	c->forward.gdn.scale = (float)value_double(numbers[N_SCALE]);
+	c->forward.gdn.scale = (float)scale;
 	c->forward.gdn.options = (unsigned)numbers[N_OPTIONS];
 	c->forward.gdn.state_v_first = value_bool(numbers[N_V_FIRST]);
 	if (family == KDA)

@@ -40,47 +40,47 @@ static void run_workspace(const void *row)
 static void run_plans(const void *unused)
 {
 	static const struct { int64_t batch, tokens, sequences, heads, values; tilekern_split split; bool saved; KdaWay way; bool halves, by_length, in_place, dealt; int run; } plans[] = {
-		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false, false, false, false },
-		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_EXACT, false, KDA_WHOLE, true, false, false, false },
-		{ 1, 8192, 0, 8, 128, TILEKERN_SPLIT_EXACT, false, KDA_EXACTLY, false, false, false, false },
-		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true, false, false, false },
-		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_OFF, true, KDA_WHOLE, false, false, false, false },
-		{ 1, 2048, 0, 66, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true, false, false, false },
-		{ 1, 2048, 0, 67, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, false, false, false, false },
-		{ 1, 2048, 0, 96, 64, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true, false, false, false },
-		{ 1, 1024, 0, 64, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true, false, false, false },
-		{ 1, 1024, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_WHOLE, true, false, false, false },
-		{ 1, 512, 0, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true, false, false, false }, /* shares have 4 chunks or more */
-		{ 1, 2048, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_WHOLE, true, false, false, false },
-		{ 1, 4096, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_UNITS, false, false, false, false },
-		{ 1, 2048, 0, 44, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_UNITS, false, false, false, false },
-		{ 1, 1024, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false, false, false, false },
-		{ 1, 1024, 0, 44, 128, TILEKERN_SPLIT_AUTO, false, KDA_ALONE, false, false, false, false },
+		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false, false, false, false, 0 },
+		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_EXACT, false, KDA_WHOLE, true, false, false, false, 0 },
+		{ 1, 8192, 0, 8, 128, TILEKERN_SPLIT_EXACT, false, KDA_EXACTLY, false, false, false, false, 0 },
+		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true, false, false, false, 0 },
+		{ 1, 2048, 0, 8, 128, TILEKERN_SPLIT_OFF, true, KDA_WHOLE, false, false, false, false, 0 },
+		{ 1, 2048, 0, 66, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true, false, false, false, 0 },
+		{ 1, 2048, 0, 67, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, false, false, false, false, 0 },
+		{ 1, 2048, 0, 96, 64, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, true, false, false, false, 0 },
+		{ 1, 1024, 0, 64, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true, false, false, false, 0 },
+		{ 1, 1024, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_WHOLE, true, false, false, false, 0 },
+		{ 1, 512, 0, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true, false, false, false, 0 }, /* shares have 4 chunks or more */
+		{ 1, 2048, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_WHOLE, true, false, false, false, 0 },
+		{ 1, 4096, 0, 64, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_UNITS, false, false, false, false, 0 },
+		{ 1, 2048, 0, 44, 128, TILEKERN_SPLIT_INVARIANT, false, KDA_UNITS, false, false, false, false, 0 },
+		{ 1, 1024, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false, false, false, false, 0 },
+		{ 1, 1024, 0, 44, 128, TILEKERN_SPLIT_AUTO, false, KDA_ALONE, false, false, false, false, 0 },
 		{ 1, 2048, 0, 80, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, false, false, false, 2 }, /* two shares are more than an item: not ALONE */
-		{ 1, 2048, 0, 96, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false, false },
-		{ 8, 1024, 0, 96, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false, false },
-		{ 8, 1024, 0, 96, 64, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true, false, false, false },
-		{ 1, 8192, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false, false, false, false },
-		{ 1, 8192, 0, 32, 128, TILEKERN_SPLIT_AUTO, true, KDA_MADE, false, false, false, false },
+		{ 1, 2048, 0, 96, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false, false, 0 },
+		{ 8, 1024, 0, 96, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false, false, 0 },
+		{ 8, 1024, 0, 96, 64, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, true, false, false, false, 0 },
+		{ 1, 8192, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false, false, false, false, 0 },
+		{ 1, 8192, 0, 32, 128, TILEKERN_SPLIT_AUTO, true, KDA_MADE, false, false, false, false, 0 },
 		{ 1, 8192, 0, 64, 128, TILEKERN_SPLIT_AUTO, true, KDA_WINDOWS, false, false, false, false, 3 },
 		{ 1, 8192, 0, 64, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, false, false, false, -2 }, /* items of 64 columns where no share begins */
 		{ 2, 8192, 0, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, false, false, false, -2 },
 		{ 1, 8192, 0, 96, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, false, false, false, 2 }, /* two shares are more than an item */
-		{ 1, 8192, 64, 8, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, false, false, false, false },
+		{ 1, 8192, 64, 8, 128, TILEKERN_SPLIT_OFF, false, KDA_WHOLE, false, false, false, false, 0 },
 		/* Packed: lengths are known to the device alone. */
-		{ 1, 8192, 64, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false, false }, /* short ones */
-		{ 1, 11453, 32, 12, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false, true },
-		{ 1, 11453, 32, 12, 128, TILEKERN_SPLIT_AUTO, false, KDA_EITHER, false, false, true, false },
-		{ 1, 11453, 32, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_EITHER, false, false, true, false },
-		{ 1, 8192, 4, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, true, false }, /* shares would be items, but for their places */
-		{ 1, 11453, 32, 12, 128, TILEKERN_SPLIT_AUTO, true, KDA_WHOLE, false, false, false, false },
-		{ 1, 11453, 32, 64, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false, true },
-		{ 1, 8192, 954, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false, false },
-		{ 1, 65536, 67, 12, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false, true },
-		{ 1, 20480, 40, 2, 192, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false, true },
-		{ 1, 8192, 8, 128, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false, true }, /* even one of all tokens would not take longer */
-		{ 1, 8192, 1, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false, false, false, false },
-		{ 1, 8192, 1, 8, 128, TILEKERN_SPLIT_AUTO, true, KDA_MADE, false, false, false, false },
+		{ 1, 8192, 64, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false, false, 0 }, /* short ones */
+		{ 1, 11453, 32, 12, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false, true, 0 },
+		{ 1, 11453, 32, 12, 128, TILEKERN_SPLIT_AUTO, false, KDA_EITHER, false, false, true, false, 0 },
+		{ 1, 11453, 32, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_EITHER, false, false, true, false, 0 },
+		{ 1, 8192, 4, 32, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, true, false, 0 }, /* shares would be items, but for their places */
+		{ 1, 11453, 32, 12, 128, TILEKERN_SPLIT_AUTO, true, KDA_WHOLE, false, false, false, false, 0 },
+		{ 1, 11453, 32, 64, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false, true, 0 },
+		{ 1, 8192, 954, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false, false, 0 },
+		{ 1, 65536, 67, 12, 128, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false, true, 0 },
+		{ 1, 20480, 40, 2, 192, TILEKERN_SPLIT_AUTO, false, KDA_WINDOWS, false, true, false, true, 0 },
+		{ 1, 8192, 8, 128, 128, TILEKERN_SPLIT_AUTO, false, KDA_WHOLE, false, false, false, true, 0 }, /* even one of all tokens would not take longer */
+		{ 1, 8192, 1, 8, 128, TILEKERN_SPLIT_AUTO, false, KDA_NEEDED, false, false, false, false, 0 },
+		{ 1, 8192, 1, 8, 128, TILEKERN_SPLIT_AUTO, true, KDA_MADE, false, false, false, false, 0 },
 	};
 	(void)unused;
 	for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
