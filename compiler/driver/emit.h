@@ -51,9 +51,9 @@ typedef struct PathList { const char **path; unsigned n, room; } PathList;
 void path_list_add(Arena *a, PathList *l, const char *path);
 
 /* "target: sources", from the sources read so far. */
+void depfile_write(const Diags *d, const PathList *read, const char *target, Buffer *out);
 /* A name among them that no such file can have, or NULL. */
 const char *depfile_unsayable(const Diags *d, const PathList *read, const char *target);
-void depfile_write(const Diags *d, const PathList *read, const char *target, Buffer *out);
 
 /* ---- explain.c ---- */
 

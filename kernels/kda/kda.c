@@ -28,7 +28,7 @@ static States states(const tilekern_kda_params *p) { return STATES_OF(p); }
 
 static size_t workspace(const void *p, int sm_count)
 {
-	return kda_plan_joined(p, sm_count).bytes;
+	return kda_plan_forward(p, sm_count).bytes;
 }
 
 static bool idle(const void *params)
@@ -247,7 +247,7 @@ static tilert_status queue_saving(Queue *q, const tilekern_kda_params *p, const 
 static tilert_status queue(Queue *q, const void *params, int sm_count)
 {
 	const tilekern_kda_params *p = params;
-	const KdaPlan l = kda_plan_joined(p, sm_count);
+	const KdaPlan l = kda_plan_forward(p, sm_count);
 	const tilert_ptr back = p->saved ? p->saved + kda_saved(p).back : p->workspace;
 	if (p->tokens == 0) {
 		const States st = states(p);

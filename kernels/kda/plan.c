@@ -221,7 +221,7 @@ static KdaPlan units(const tilekern_kda_params *p, const Load *c)
 	return l;
 }
 
-KdaPlan kda_plan_joined(const tilekern_kda_params *p, int sm_count)
+KdaPlan kda_plan_forward(const tilekern_kda_params *p, int sm_count)
 {
 	const Load c = load(p, sm_count, !p->saved);
 	const bool exactly = p->split == TILEKERN_SPLIT_EXACT;

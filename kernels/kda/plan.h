@@ -40,8 +40,8 @@ enum { KDA_SAVED_SHARES = 1024 /* at most, of a call with `saved` that is cut */
 int kda_keys(const tilekern_kda_params *p);    /* K that the kernel is compiled for */
 /* Whether whole items of a plan, with K = 128, are dealt by length, by a form of their own (whole.tile). */
 bool kda_deals(const tilekern_kda_params *p, const KdaPlan *l);
-KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count); /* with `saved`, and of the backward */
-/* Of the forward. */
-KdaPlan kda_plan_joined(const tilekern_kda_params *p, int sm_count);
+/* Of a scan that the backward needs: with `saved`, and its own; and of the forward, which is the same with `saved`. */
+KdaPlan kda_plan(const tilekern_kda_params *p, int sm_count);
+KdaPlan kda_plan_forward(const tilekern_kda_params *p, int sm_count);
 
 #endif

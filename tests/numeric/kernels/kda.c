@@ -35,11 +35,6 @@ static const KdaRow rows[] = {
 	{ .name = "shares_uneven_pool_strong", .lengths = uneven_lengths, .spare = 50, .gate = KDA_FIVE, .value_heads = 2, .states = KDA_BOTH, POOL, .processors = 24 },
 	{ .name = "shares_of_4", .batch = 6, .tokens = 768, .gate = KDA_MILD, .states = KDA_BOTH, .gate16 = true, .processors = 36 }, /* one begins as far from its item's start as a window is long */
 	{ .name = "shares_of_4_pool_strong", .batch = 6, .tokens = 768, .gate = KDA_FIVE, .states = KDA_BOTH, .gate16 = true, POOL, .processors = 36 },
-	/* Where windows do not do, items of 64 columns of V take the call, by a launch of their own. */
-	{ .name = "halves_strong", .tokens = 3100, .qk_heads = 4, .gate = KDA_FIVE, .states = KDA_BOTH, .processors = 8 },
-	{ .name = "halves_mild", .tokens = 3100, .qk_heads = 4, .gate = KDA_MILD, .gate16 = true, .states = KDA_BOTH, .processors = 8 },
-	{ .name = "halves_between", .tokens = 3100, .qk_heads = 2, .value_heads = 4, .gate = KDA_RARE, .options = TILEKERN_L2NORM | TILEKERN_RAW_GATE, .states = KDA_BOTH, .state_bf16 = true, .processors = 9 },
-	{ .name = "whole_again", .tokens = 3100, .qk_heads = 5, .gate = KDA_RARE, .gate16 = true, .states = KDA_BOTH, .processors = 8 }, /* of 128, where one CTA would have two shares */
 	/* States that enter shares are made of those before (join.tile): where 4 chunks do not do, and wherever a share begins within an item. */
 	{ .name = "joined_mild", .tokens = 2300, .gate = KDA_MILD, .states = KDA_BOTH, .processors = 20 },
 	{ .name = "joined_strong", .tokens = 2300, .gate = KDA_FIVE, .states = KDA_BOTH, .gate16 = true, .processors = 20 }, /* nobody waits */

@@ -1,5 +1,6 @@
 /* kda_plans.c - how KDA calls are made: what the host plans, what the device chooses, the workspace. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/kda/plan.h"
 #include "tests/numeric/kernels/kda_run.h"
@@ -89,7 +90,7 @@ static void run_plans(const void *unused)
 		p.batch = plans[i].batch, p.tokens = plans[i].tokens, p.sequences = plans[i].sequences, p.value_dim = plans[i].values, p.split = plans[i].split;
 		p.qk_heads = p.value_heads = plans[i].heads, p.cu_seqlens = p.sequences > 0 ? 256 : 0, p.saved = plans[i].saved ? 256 : 0;
 		p.initial_state = p.final_state = plans[i].in_place ? 256 : 0;
-		const KdaPlan l = kda_plan_joined(&p, 132);
+		const KdaPlan l = kda_plan_forward(&p, 132);
 		const bool dealt = kda_deals(&p, &l);
 		if (l.way != plans[i].way || l.halves != plans[i].halves || l.by_length != plans[i].by_length || dealt != plans[i].dealt || l.run != plans[i].run)
 			fail_msg("plan %zu: way %d, halves %d, by length %d, dealt %d, run %d", i, (int)l.way, l.halves, l.by_length, dealt, l.run);
@@ -122,13 +123,13 @@ static void run_parts(const void *unused)
 		p.batch = rows[i].batch, p.tokens = rows[i].tokens, p.sequences = rows[i].sequences, p.key_dim = p.value_dim = rows[i].keys;
 		p.qk_heads = p.value_heads = rows[i].heads, p.cu_seqlens = p.sequences > 0 ? 256 : 0, p.saved = rows[i].saved ? 256 : 0;
 		p.initial_state = p.final_state = rows[i].in_place ? 256 : 0;
-		const KdaPlan l = kda_plan_joined(&p, 132);
+		const KdaPlan l = kda_plan_forward(&p, 132);
 		if (l.part != rows[i].part || l.each != rows[i].each)
 			fail_msg("row %zu: shares of %d, items count as %d, not %d, %d", i, l.part, l.each, rows[i].part, rows[i].each);
 	}
 }
 
-/* What the device chooses for packed sequences, as the workspace says (kernels/kda/walk.tile): whole items, by their lengths or because of so many shares that cannot begin, or shares. */
+/* What the device chooses, as the workspace says (kernels/kda/walk.tile): whole items, by the lengths of packed sequences or because of so many shares that cannot begin, or shares. */
 typedef enum Choice { WHOLE_BY_LENGTH, WHOLE_BY_WINDOWS, CUT } Choice;
 
 /* A checked call; what it left of each CTA in the workspace, or NULL: on a GPU plans are others. */
@@ -140,7 +141,7 @@ static int32_t *said_of_shares(const KdaRow *row, KdaPlan *l)
 	kda_run_forward(r);
 	kda_run_check(r);
 	if (numeric_on_cpu()) {
-		*l = kda_plan_joined(&r->p, (int)row->processors);
+		*l = kda_plan_forward(&r->p, (int)row->processors);
 		back = (int32_t *)buffer_take(r->workspace);
 	}
 	kda_run_free(r);
@@ -156,8 +157,8 @@ static void run_choice(const void *spec)
 	int32_t *back = said_of_shares(&c->row, &l);
 	if (!back)
 		return;
-	assert_true(l.by_length);
-	const int32_t least = back[l.begun / sizeof *back];
+	assert_true(l.way == KDA_WINDOWS && (l.by_length || (l.run < 0) == (strncmp(c->row.name, "halves", 6) == 0)));
+	const int32_t least = l.by_length ? back[l.begun / sizeof *back] : abs(l.run);
 	int run = 1, longest = 1, like_that = 0;
 	for (int i = 1; i < l.ctas && least > 1; i++) {
 		like_that += back[i] == c->window;
@@ -214,6 +215,10 @@ static const ChoiceRow choices[] = {
 	{ { .name = "tried_32_in_vain", .lengths = one_long_lengths, .gate = KDA_HANDED, .keys = KDA_PAIR, .states = KDA_BOTH, .processors = 9 }, WHOLE_BY_WINDOWS, 0 },
 	{ { .name = "zero", .lengths = one_long_lengths, .gate = KDA_ZERO, .states = KDA_BOTH, .processors = 9 }, WHOLE_BY_WINDOWS, 0 },
 	{ { .name = "in_part", .lengths = one_long_lengths, .gate = KDA_RARE, .states = KDA_BOTH, .value_heads = 2, .processors = 12, .seed = 2 }, WHOLE_BY_WINDOWS, 0 },
+	{ { .name = "halves_strong", .tokens = 3100, .qk_heads = 4, .gate = KDA_FIVE, .states = KDA_BOTH, .processors = 9 }, CUT, 0 },
+	{ { .name = "halves_mild", .tokens = 3100, .qk_heads = 4, .gate = KDA_MILD, .gate16 = true, .states = KDA_BOTH, .processors = 9 }, WHOLE_BY_WINDOWS, 0 },
+	{ { .name = "halves_between", .tokens = 3100, .qk_heads = 2, .value_heads = 4, .gate = KDA_RARE, .options = TILEKERN_L2NORM | TILEKERN_RAW_GATE, .states = KDA_BOTH, .state_bf16 = true, .processors = 9 }, CUT, 0 },
+	{ { .name = "whole_again", .tokens = 3100, .qk_heads = 5, .gate = KDA_RARE, .gate16 = true, .states = KDA_BOTH, .processors = 8 }, WHOLE_BY_WINDOWS, 0 },
 	{ { .name = "long_windows", .lengths = far_longer_lengths, .gate = KDA_MILD, .key_dim = 40, .value_dim = 40, .states = KDA_BOTH, .processors = 5 }, CUT, 0 },
 };
 
