@@ -34,7 +34,7 @@ typedef struct Load { int64_t items, whole, sure, part, each /* that an item cou
 
 /* Shares of items of `chunks` each.  One that has the end of an item and the beginning of the next one takes some 1.5 chunks longer, so where there are CTAs enough for each item it gets a whole number
  * of shares, if that makes them no more than a chunk longer.  Its first share scans nothing before its own, so it has up to LEFT_OVER chunks more if the others are shorter then.  With mild gates each share
- * more is a step of a join more (join.tile), some 2.5 us, with strong ones a chunk less is 2 us. */
+ * more is a step of a join more (join.tile), some 1.8 us, with strong ones a chunk less is 2 us. */
 static void share_rows(Load *c, int64_t chunks, int shortest)
 {
 	const int64_t own = c->items > 0 ? c->most / c->items : 0;
