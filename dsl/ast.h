@@ -39,7 +39,9 @@ typedef enum ExprKind {
 	EX_CAST,   /* dtype(a) */
 	EX_TYPED_CALL, /* bitcast(type, args), ptx(type, args): name, dtype, args; b: of ptx, its value on the CPU device, or NULL */
 	EX_SUBSCRIPT,  /* a[subs], all the brackets of one chain */
-	EX_MEMBER,     /* a.name: .T, .warp, blockIdx.x */
+	EX_MEMBER,     /* a.name: .T, .warp, blockIdx.x, a member of a struct */
+	EX_STRUCT,     /* {args}: EX_FIELD */
+	EX_FIELD,      /* a, or .name = a */
 } ExprKind;
 
 struct Expr {
@@ -113,7 +115,7 @@ typedef enum DeclKind {
 	DE_CONST, DE_DIM, DE_SCALAR, /* scalar variable */
 	DE_SHARED, DE_FRAG, DE_MBARRIER, DE_BARRIER,
 	DE_TENSOR,  /* kernel parameter, or tensor parameter of fn */
-	DE_FN, DE_KERNEL, DE_IMPORT, DE_STATIC_ASSERT
+	DE_FN, DE_STRUCT, DE_KERNEL, DE_IMPORT, DE_STATIC_ASSERT
 } DeclKind;
 
 typedef enum Direction { DIR_NONE, DIR_IN, DIR_OUT, DIR_INOUT } Direction;
@@ -157,8 +159,10 @@ struct Decl {
 	bool optional;
 	Expr *strides;
 
-	/* fn, kernel */
-	Decl *params;
+	bool member;          /* of a struct */
+
+	/* fn, struct, kernel */
+	Decl *params;         /* of a struct its members */
 	Stmt *body;           /* ST_BLOCK */
 	Expr *grid, *threads, *occupancy, *cluster;
 };

@@ -15,7 +15,8 @@ typedef struct Keyword {
 
 static const Keyword keywords[] = {
 	{ "import", TOK_IMPORT }, { "param", TOK_PARAM }, { "const", TOK_CONST }, { "dim", TOK_DIM },
-	{ "static_assert", TOK_STATIC_ASSERT }, { "fn", TOK_FN }, { "kernel", TOK_KERNEL }, { "role", TOK_ROLE },
+	{ "static_assert", TOK_STATIC_ASSERT }, { "fn", TOK_FN }, { "struct", TOK_STRUCT }, { "kernel", TOK_KERNEL },
+	{ "role", TOK_ROLE },
 	{ "shared", TOK_SHARED }, { "frag", TOK_FRAG }, { "mbarrier", TOK_MBARRIER }, { "barrier", TOK_BARRIER },
 	{ "ring", TOK_RING }, { "if", TOK_IF }, { "else", TOK_ELSE }, { "for", TOK_FOR }, { "while", TOK_WHILE },
 	{ "return", TOK_RETURN }, { "break", TOK_BREAK }, { "continue", TOK_CONTINUE },

@@ -109,6 +109,8 @@ static void open_expr(Printer *p, const Expr *e)
 	case EX_TYPED_CALL: open_node(p, "call %s %s", e->name, dtype_name(e->dtype)); break;
 	case EX_SUBSCRIPT: open_node(p, "subscript"); break;
 	case EX_MEMBER: open_node(p, "member %s", e->name); break;
+	case EX_STRUCT: open_node(p, "struct"); break;
+	case EX_FIELD: open_node(p, e->name ? "field %s" : "field", e->name); break;
 	}
 }
 
@@ -220,7 +222,7 @@ static const char *kind_name(DeclKind kind)
 	static const char *const names[] = {
 		[DE_PARAM] = "param", [DE_TYPE] = "param type", [DE_CONST] = "const", [DE_DIM] = "dim", [DE_SCALAR] = "scalar",
 		[DE_SHARED] = "shared", [DE_FRAG] = "frag", [DE_MBARRIER] = "mbarrier", [DE_BARRIER] = "barrier",
-		[DE_TENSOR] = "tensor", [DE_FN] = "fn", [DE_KERNEL] = "kernel", [DE_IMPORT] = "import",
+		[DE_TENSOR] = "tensor", [DE_FN] = "fn", [DE_STRUCT] = "struct", [DE_KERNEL] = "kernel", [DE_IMPORT] = "import",
 		[DE_STATIC_ASSERT] = "static_assert",
 	};
 

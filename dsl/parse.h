@@ -78,6 +78,8 @@ Expr *build_unary(Parse *p, UnaryOp op, Expr *a, Loc loc);
 Expr *build_binary(Parse *p, BinaryOp op, Expr *a, Expr *b, Loc loc);
 Expr *build_cond(Parse *p, Expr *a, Expr *b, Expr *c, Loc loc);
 Expr *build_call(Parse *p, const char *name, DType dtype, ExprList args, Loc loc);
+Expr *build_field(Parse *p, const char *name, Expr *a, Loc loc); /* name: NULL for the next member */
+Expr *build_struct(Parse *p, ExprList fields, Loc loc);
 Expr *build_otherwise(Parse *p, Expr *call, Expr *otherwise); /* ptx(...) else otherwise */
 Expr *build_cast(Parse *p, DType dtype, Expr *a, Loc loc);
 Expr *build_subscript(Parse *p, Expr *a, SubList subs, Loc loc);
@@ -114,7 +116,12 @@ Decl *build_scalar_param(Parse *p, TypeRef type, Decl *tile);
 void set_layout(Parse *p, Decl *d, const char *layout, ExprList args, Loc loc);
 void set_at(Parse *p, Decl *d, const char *name, Loc name_loc, Expr *offset, Loc loc);
 void set_kind(DeclList list, DeclKind kind, TypeRef type, bool warp_scope);
+void build_tensors(Parse *p, Decl *head, TypeRef type, DeclList tiles);
+void build_scalar_params(Parse *p, TypeRef type, DeclList names);
+void build_barrier_members(Parse *p, DeclKind kind, DeclList names);
+void add_members(DeclList *list, DeclList group);
 void check_function(Parse *p, const Decl *fn);
+void check_struct(Parse *p, const Decl *s);
 void check_kernel(Parse *p, const Decl *kernel);
 void add_decls(Parse *p, DeclList list);
 

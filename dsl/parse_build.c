@@ -129,6 +129,23 @@ Expr *build_member(Parse *p, Expr *a, const char *name, Loc loc)
 	return set_depth(p, e, depth_of(a));
 }
 
+Expr *build_field(Parse *p, const char *name, Expr *a, Loc loc)
+{
+	Expr *e = build_expr(p, EX_FIELD, loc);
+
+	e->name = name;
+	e->a = a;
+	return set_depth(p, e, depth_of(a));
+}
+
+Expr *build_struct(Parse *p, ExprList fields, Loc loc)
+{
+	Expr *e = build_expr(p, EX_STRUCT, loc);
+
+	e->args = fields.head;
+	return set_depth(p, e, fields.depth);
+}
+
 Sub *build_sub(Parse *p, SubKind kind, Expr *a, Expr *n, Loc loc)
 {
 	Sub *s = ARENA_NEW(p->arena, Sub);
@@ -454,6 +471,50 @@ void check_function(Parse *p, const Decl *fn)
 	for (const Decl *d = fn->params; d; d = d->next)
 		if (d->exists)
 			parse_error(p, d->loc, "'%s': parameters of a kernel are under a condition, those of a function are always there", d->name);
+}
+
+void build_tensors(Parse *p, Decl *head, TypeRef type, DeclList tiles)
+{
+	for (Decl *d = tiles.head; d; d = d->next)
+		build_tensor(p, head, type, d, (ExprList){ 0 });
+}
+
+void build_scalar_params(Parse *p, TypeRef type, DeclList names)
+{
+	for (Decl *d = names.head; d; d = d->next)
+		build_scalar_param(p, type, d);
+}
+
+void build_barrier_members(Parse *p, DeclKind kind, DeclList names)
+{
+	for (Decl *d = names.head; d; d = d->next) {
+		reject_layout(p, d, "a barrier");
+		d->kind = kind;
+	}
+}
+
+void add_members(DeclList *list, DeclList group)
+{
+	if (list->head)
+		list->tail->next = group.head;
+	else
+		list->head = group.head;
+	list->tail = group.tail;
+}
+
+void check_struct(Parse *p, const Decl *s)
+{
+	if (!s->params)
+		parse_error(p, s->loc, "struct '%s' has no members", s->name);
+	for (Decl *d = s->params; d; d = d->next) {
+		d->member = true;
+		if (d->exists)
+			parse_error(p, d->loc, "'%s': what a kernel declares is under a condition, members of a struct are always there", d->name);
+		if (d->kind == DE_SCALAR && d->dir != DIR_NONE) {
+			parse_error(p, d->loc, "'%s': a scalar member is the value that it has where the struct is declared, and has no direction", d->name);
+			diag_help(p->diags, "what a function assigns is a parameter of its own, out or inout");
+		}
+	}
 }
 
 static void check_kernel_params(Parse *p, const Decl *kernel)

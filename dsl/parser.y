@@ -63,7 +63,7 @@ static Loc span(Loc a, Loc b) { return (Loc){ a.source, a.begin, b.end }; }
 
 /* Words that are no names anywhere. */
 %token IMPORT "'import'" PARAM "'param'" CONST "'const'" DIM "'dim'" STATIC_ASSERT "'static_assert'"
-%token FN "'fn'" KERNEL "'kernel'" ROLE "'role'"
+%token FN "'fn'" STRUCT "'struct'" KERNEL "'kernel'" ROLE "'role'"
 %token SHARED "'shared'" FRAG "'frag'" MBARRIER "'mbarrier'" BARRIER "'barrier'" RING "'ring'"
 %token IF "'if'" ELSE "'else'" FOR "'for'" WHILE "'while'" RETURN "'return'"
 %token BREAK "'break'" CONTINUE "'continue'"
@@ -118,7 +118,9 @@ static Loc span(Loc a, Loc b) { return (Loc){ a.source, a.begin, b.end }; }
 %type <extent> extent
 %type <extents> extents extents_opt
 %type <exprs> exprs exprs_opt strides_opt
-%type <expr> expr expr_opt exists_opt cond postfix atom primary
+%type <decls> members member_group
+%type <expr> expr expr_opt exists_opt cond postfix atom primary initializer field
+%type <exprs> fields
 %type <sub> sub
 %type <subs> subs
 %type <stmt> block stmt simple assign
@@ -175,6 +177,15 @@ decl
 	check_function(p, d);
 	$$ = (DeclList){ d, d };
     }
+  | STRUCT name '{' members '}' {
+	Decl *d = build_decl(p, DE_STRUCT, $2, @2);
+
+	d->params = $4.head;
+	check_struct(p, d);
+	$$ = (DeclList){ d, d };
+    }
+  | STRUCT name '{' members error '}'
+                                { $$ = (DeclList){ 0 }; STOP_WHEN_HOPELESS; }
   | kernel_head block           { $1->body = $2; check_kernel(p, $1); $$ = (DeclList){ $1, $1 }; }
   | error ';'                   { $$ = (DeclList){ 0 }; STOP_WHEN_HOPELESS; }
   | error block                 { $$ = (DeclList){ 0 }; STOP_WHEN_HOPELESS; }
@@ -227,6 +238,23 @@ param_list
 
 param
   : param_decl exists_opt       { $$ = $1; $$->exists = $2; }
+  ;
+
+/* As parameters of a function. */
+members
+  : %empty                      { $$ = (DeclList){ 0 }; }
+  | members member_group ';'    { $$ = $1; add_members(&$$, $2); }
+  ;
+
+member_group
+  : tensor_dir type tiles       { build_tensors(p, $1, $2, $3); $$ = $3; }
+  | DTYPE tiles                 { build_scalar_params(p, (TypeRef){ .dtype = $1, .loc = @1 }, $2); $$ = $2; }
+  | NAME tiles                  { build_scalar_params(p, (TypeRef){ .name = $1, .loc = @1 }, $2); $$ = $2; }
+  | FRAG type tiles             { set_kind($3, DE_FRAG, $2, false); $$ = $3; }
+  | WARP FRAG type tiles        { set_kind($4, DE_FRAG, $3, true); $$ = $4; }
+  | SHARED type tiles           { set_kind($3, DE_SHARED, $2, false); $$ = $3; }
+  | MBARRIER tiles              { build_barrier_members(p, DE_MBARRIER, $2); $$ = $2; }
+  | BARRIER tiles               { build_barrier_members(p, DE_BARRIER, $2); $$ = $2; }
   ;
 
 /* A declaration that is there under a compile-time condition. */
@@ -301,12 +329,27 @@ scalars
 
 scalar
   : name                        { $$ = build_value(p, DE_SCALAR, DT_NONE, $1, NULL, @1); }
-  | name '=' expr               { $$ = build_value(p, DE_SCALAR, DT_NONE, $1, $3, @1); }
+  | name '=' initializer        { $$ = build_value(p, DE_SCALAR, DT_NONE, $1, $3, @1); }
   | name extents                {
 	$$ = build_value(p, DE_SCALAR, DT_NONE, $1, NULL, @1);
 	parse_error(p, @2, "a scalar variable has no extents");
 	diag_help(p->diags, "arrays are tiles: write 'frag' (registers) or 'shared' before the type");
     }
+  ;
+
+initializer
+  : expr
+  | '{' fields '}'              { $$ = build_struct(p, $2, @$); }
+  ;
+
+fields
+  : field                       { $$ = (ExprList){ 0 }; list_add_expr(&$$, $1); }
+  | fields ',' field            { $$ = $1; list_add_expr(&$$, $3); }
+  ;
+
+field
+  : expr                        { $$ = build_field(p, NULL, $1, @$); }
+  | '.' name '=' expr           { $$ = build_field(p, $2, $4, @$); }
   ;
 
 tiles
@@ -617,7 +660,7 @@ static Place find_place(const yysymbol_kind_t *kinds, int n)
 		yysymbol_kind_t k = kinds[i];
 
 		at.top |= k == YYSYMBOL_KERNEL;
-		at.stmt |= k == YYSYMBOL_IF;
+		at.stmt |= k == YYSYMBOL_WHILE;
 		at.expr |= k == YYSYMBOL_INT;
 		at.type |= k == YYSYMBOL_DTYPE;
 		at.name |= k == YYSYMBOL_NAME;

@@ -122,12 +122,13 @@ static Fit fit_mbarrier(Elab *E, const Expr *e, Ev *x)
 /* Whatever may be declared with `if (c)`. */
 static Fit fit_declared(Elab *E, const Expr *e, Ev *x)
 {
-	if (e->kind == EX_NAME && named_absent(E, e)) {
+	bool named = sym_of(E, e) != NULL;
+	if (named && named_absent(E, e)) {
 		*x = ev_void();
 		return FITS;
 	}
 	*x = eval_place(E, e);
-	return x->kind == EV_TILE || x->kind == EV_MBARRIER || x->kind == EV_BARRIER || (e->kind == EX_NAME && ev_is_scalar(*x)) ? FITS : UNFIT;
+	return x->kind == EV_TILE || x->kind == EV_MBARRIER || x->kind == EV_BARRIER || (named && ev_is_scalar(*x)) ? FITS : UNFIT;
 }
 
 static Fit fit_arg(Elab *E, const Expr *e, char kind, Ev *x)

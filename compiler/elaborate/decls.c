@@ -227,6 +227,11 @@ void declare(Elab *E, const Decl *written)
 {
 	if (!declared_here(E, written))
 		return;
+	const Sym *type = written->kind == DE_SCALAR && written->type_name ? sym_find(E, written->type_name) : NULL;
+	if (type && type->kind == SYM_STRUCT) {
+		declare_struct(E, written, type->decl);
+		return;
+	}
 	const Decl *d = with_type(E, written);
 	bool ok = d != NULL;
 	switch (d ? d->kind : DE_IMPORT) {

@@ -9,13 +9,14 @@
 typedef struct Elab Elab;
 typedef struct View View;
 typedef struct MBar MBar;
+typedef struct Struct Struct;
 
 /* ---- what an expression is ---- */
 
 typedef enum EvKind {
 	EV_ERROR, /* reported already: silences what follows */
 	EV_VOID,  /* no value: a call without result, a scalar not yet assigned */
-	EV_CONST, EV_VALUE, EV_TILE, EV_MBARRIER, EV_BARRIER, EV_TEXT,
+	EV_CONST, EV_VALUE, EV_TILE, EV_MBARRIER, EV_BARRIER, EV_STRUCT, EV_TEXT,
 	EV_ABSENT /* an argument that does not exist */
 } EvKind;
 
@@ -30,6 +31,7 @@ typedef struct Ev {
 	Value *value;    /* EV_VALUE */
 	const View *view; /* EV_TILE */
 	const MBar *bar; /* EV_MBARRIER, EV_BARRIER */
+	const Struct *of;    /* EV_STRUCT */
 	const char *text;
 	const struct Sym *absent; /* EV_ABSENT: whose declaration's condition is false */
 } Ev;
@@ -73,7 +75,7 @@ struct MBar {
 /* ---- symbols ---- */
 
 typedef enum SymKind {
-	SYM_EV, SYM_VAR, SYM_DIM, SYM_TYPE, SYM_FN, SYM_KERNEL,
+	SYM_EV, SYM_VAR, SYM_DIM, SYM_TYPE, SYM_FN, SYM_STRUCT, SYM_KERNEL,
 	SYM_ABSENT /* declared under a condition that is false */
 } SymKind;
 
@@ -90,7 +92,7 @@ typedef struct Sym {
 	Value *mask;      /* in force where it was declared */
 	Value *var;       /* SYM_VAR */
 	int dim;          /* SYM_DIM: order of declaration */
-	const Decl *decl; /* SYM_FN, SYM_KERNEL */
+	const Decl *decl; /* SYM_FN, SYM_STRUCT, SYM_KERNEL */
 	const struct Sym *origin; /* SYM_ABSENT of a function: what was to be passed */
 } Sym;
 
@@ -100,6 +102,11 @@ typedef struct Scope {
 	int n;
 	Table *by_name; /* of a scope with many symbols, else NULL */
 } Scope;
+
+struct Struct {
+	const Decl *decl;
+	const Scope *scope; /* its members, and the extents and types that they bind */
+};
 
 typedef struct Frame { /* an expanded call */
 	struct Frame *caller;
@@ -239,6 +246,8 @@ int64_t view_extent(const View *v, int seen_axis);
 Scope *scope_push(Elab *E);
 void scope_pop(Elab *E, Scope *saved);
 Sym *sym_find(const Elab *E, const char *name);
+Sym *sym_in(const Scope *s, const char *name);
+Sym *sym_of(const Elab *E, const Expr *e); /* of a name, or of a member of a struct; NULL: e is neither, or there is none */
 /* A name of a file or of a launch: not that of a built-in. */
 void refuse_builtin(Elab *E, Loc loc, const char *name);
 /* Reports a second definition in the same scope; the symbol is usable all the same. */
@@ -350,6 +359,11 @@ unsigned builtin_names(const char **out, unsigned max);
 Ev builtin_call(Elab *E, const Expr *e, const Stmt *s);
 Ev fn_call(Elab *E, const Expr *e, const Decl *fn);
 void exec_return(Elab *E, const Stmt *s);
+
+/* ---- structs.c: what functions take together ---- */
+
+void declare_struct(Elab *E, const Decl *d, const Decl *type);
+void report_no_member(Elab *E, const Expr *e, const Struct *s);
 
 /* ---- jumps.c: break and continue ---- */
 

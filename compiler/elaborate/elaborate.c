@@ -114,7 +114,7 @@ static const char *kind_of(const Elab *E, const char *name)
 {
 	for (const Sym *y = E->globals->syms; y; y = y->next)
 		if (!strcmp(y->name, name))
-			return y->kind == SYM_DIM ? "a dim, which a launch binds" : y->kind == SYM_FN ? "a function" : y->kind == SYM_KERNEL ? "a kernel"
+			return y->kind == SYM_DIM ? "a dim, which a launch binds" : y->kind == SYM_FN ? "a function" : y->kind == SYM_STRUCT ? "a struct" : y->kind == SYM_KERNEL ? "a kernel"
 				: "a const, which cannot be overridden: declare it as a param";
 	return NULL;
 }
@@ -169,6 +169,7 @@ static void file_decl(Elab *E, const Decl *d)
 	case DE_STATIC_ASSERT: static_assertion(E, d->loc, d->init, d->text); break;
 	case DE_DIM: sym_define(E, d->loc, d->name, SYM_DIM)->dim = E->ndims++; break;
 	case DE_FN: sym_define(E, d->loc, d->name, SYM_FN)->decl = d; break;
+	case DE_STRUCT: sym_define(E, d->loc, d->name, SYM_STRUCT)->decl = d; break;
 	case DE_KERNEL: sym_define(E, d->loc, d->name, SYM_KERNEL)->decl = d; break;
 	default: break;
 	}

@@ -30,6 +30,24 @@ static Ev scalar_of_sym(Elab *E, const Expr *e, const Sym *y)
 	return y->ev;
 }
 
+static Ev eval_sym(Elab *E, const Expr *e, const Sym *y)
+{
+	switch (y->kind) {
+	case SYM_FN: case SYM_STRUCT: case SYM_KERNEL:
+		elab_error(E, e->loc, E_TYPE, "'%s' is a %s, not a value", e->name, y->kind == SYM_FN ? "function" : y->kind == SYM_STRUCT ? "struct" : "kernel");
+		return ev_error();
+	case SYM_TYPE:
+		elab_error(E, e->loc, E_TYPE, "'%s' is a type, not a value", e->name);
+		return ev_error();
+	case SYM_ABSENT: report_absent(E, e->loc, y); return ev_error();
+	case SYM_DIM: {
+		Ev dim = dim_value(E, e->loc, y->name, y->dim);
+		return E->at.in_stride ? ev_cast(E, e->loc, dim, DT_I64) : dim;
+	}
+	default: return scalar_of_sym(E, e, y);
+	}
+}
+
 static Ev eval_name(Elab *E, const Expr *e)
 {
 	const Sym *y = sym_find(E, e->name);
@@ -45,21 +63,7 @@ static Ev eval_name(Elab *E, const Expr *e)
 		report_unknown(E, e->loc, e->name, false);
 		return ev_error();
 	}
-	switch (y->kind) {
-	case SYM_FN:
-	case SYM_KERNEL:
-		elab_error(E, e->loc, E_TYPE, "'%s' is a %s, not a value", e->name, y->kind == SYM_FN ? "function" : "kernel");
-		return ev_error();
-	case SYM_TYPE:
-		elab_error(E, e->loc, E_TYPE, "'%s' is a type, not a value", e->name);
-		return ev_error();
-	case SYM_ABSENT: report_absent(E, e->loc, y); return ev_error();
-	case SYM_DIM: {
-		Ev dim = dim_value(E, e->loc, y->name, y->dim);
-		return E->at.in_stride ? ev_cast(E, e->loc, dim, DT_I64) : dim;
-	}
-	default: return scalar_of_sym(E, e, y);
-	}
+	return eval_sym(E, e, y);
 }
 
 /* blockIdx.x and gridDim.x; EV_VOID when e is something else. */
@@ -89,7 +93,14 @@ static Ev eval_member(Elab *E, const Expr *e)
 	Ev r = eval_launch_member(E, e);
 	if (r.kind != EV_VOID)
 		return r;
+	const Sym *y = sym_of(E, e);
+	if (y)
+		return eval_sym(E, e, y);
 	Ev base = eval_place(E, e->a);
+	if (base.kind == EV_STRUCT) {
+		report_no_member(E, e, base.of);
+		return ev_error();
+	}
 	return base.kind == EV_ERROR ? base : view_member(E, base, e);
 }
 
@@ -289,6 +300,9 @@ Ev eval_place(Elab *E, const Expr *e)
 	case EX_TYPED_CALL: return eval_call(E, e);
 	case EX_CAST: return convert(E, e->loc, dtype_name(e->dtype), e->dtype, e->a);
 	case EX_MEMBER: return eval_member(E, e);
+	case EX_STRUCT: case EX_FIELD:
+		elab_error(E, e->loc, E_TYPE, "{ ... } is what a struct begins with: Name x = { ... };");
+		return ev_error();
 	case EX_SUBSCRIPT: {
 		Ev base = eval_place(E, e->a);
 		return base.kind == EV_ERROR ? base : view_subscript(E, base, e);

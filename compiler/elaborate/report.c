@@ -56,6 +56,7 @@ const char *ev_text(Elab *E, Ev ev)
 		return arena_printf(E->a, "%s %s %s", dtype_name(ev.view->dtype), space_text(ev.view), *view_shape_text(E, ev.view) ? view_shape_text(E, ev.view) : "element");
 	case EV_MBARRIER: return arena_printf(E->a, "mbarrier '%s'", ev.bar->name);
 	case EV_BARRIER: return arena_printf(E->a, "named barrier '%s'", ev.bar->name);
+	case EV_STRUCT: return arena_printf(E->a, "struct %s", ev.of->decl->name);
 	case EV_TEXT: return "text";
 	default: return "no value";
 	}

@@ -20,7 +20,7 @@ void scope_pop(Elab *E, Scope *saved)
 	E->at.scope = saved;
 }
 
-static Sym *find_in(const Scope *s, const char *name)
+Sym *sym_in(const Scope *s, const char *name)
 {
 	if (s->by_name)
 		return table_get(s->by_name, name);
@@ -40,18 +40,26 @@ static bool is_seen(const Elab *E, const Scope *s, const Sym *y)
 Sym *sym_find(const Elab *E, const char *name)
 {
 	for (const Scope *s = E->at.scope; s; s = s->parent) {
-		Sym *y = find_in(s, name);
+		Sym *y = sym_in(s, name);
 		if (y && is_seen(E, s, y))
 			return y;
 	}
 	return NULL;
 }
 
+Sym *sym_of(const Elab *E, const Expr *e)
+{
+	if (e->kind == EX_NAME)
+		return sym_find(E, e->name);
+	const Sym *base = e->kind == EX_MEMBER ? sym_of(E, e->a) : NULL;
+	return base && base->kind == SYM_EV && base->ev.kind == EV_STRUCT ? sym_in(base->ev.of->scope, e->name) : NULL;
+}
+
 const Sym *named_absent(const Elab *E, const Expr *e)
 {
-	while (e->kind == EX_SUBSCRIPT || (e->kind == EX_MEMBER && e->a))
+	const Sym *y = sym_of(E, e);
+	for (; !y && (e->kind == EX_SUBSCRIPT || e->kind == EX_MEMBER); y = sym_of(E, e))
 		e = e->a;
-	const Sym *y = e->kind == EX_NAME ? sym_find(E, e->name) : NULL;
 	return y && y->kind == SYM_ABSENT ? y : NULL;
 }
 
@@ -82,7 +90,7 @@ static void add_to_table(Elab *E, Scope *s, Sym *y)
 
 Sym *sym_define(Elab *E, Loc loc, const char *name, SymKind kind)
 {
-	const Sym *before = find_in(E->at.scope, name);
+	const Sym *before = sym_in(E->at.scope, name);
 	if (before) {
 		elab_error(E, loc, E_REDEFINED, "'%s' is already defined", name);
 		diag_note(E->d, before->loc, "here");
@@ -151,6 +159,10 @@ const Decl *with_type(Elab *E, const Decl *d)
 		report_absent(E, d->type_loc, y);
 		return NULL;
 	}
+	if (y && y->kind == SYM_STRUCT) {
+		elab_error(E, d->type_loc, E_TYPE, "'%s' is a struct: functions take it, bodies and structs declare it, nothing else has its type", d->type_name);
+		return NULL;
+	}
 	if (!y || y->kind != SYM_TYPE) {
 		report_no_type(E, d);
 		return NULL;
@@ -180,14 +192,14 @@ void report_unknown(Elab *E, Loc loc, const char *name, bool call)
 		elab_error(E, loc, E_UNKNOWN_NAME, "unknown %s '%s'", what, name);
 	if (help && !near)
 		diag_help(E->d, "%s", help);
-	const Sym *unseen = find_in(E->globals, name);
+	const Sym *unseen = sym_in(E->globals, name);
 	if (unseen && !is_seen(E, E->globals, unseen))
 		diag_note(E->d, unseen->loc, "'%s' is declared here, in a file that this one does not import", name);
 }
 
 void report_no_function(Elab *E, const Expr *call, const Sym *y)
 {
-	const Sym *hidden = find_in(E->globals, call->name);
+	const Sym *hidden = sym_in(E->globals, call->name);
 	elab_error(E, call->loc, E_CALL, "'%s' is not a function", call->name);
 	bool hides = hidden && hidden != y && hidden->kind == SYM_FN && is_seen(E, E->globals, hidden);
 	diag_note(E->d, y->loc, "'%s' is declared here%s", call->name, hides ? " and hides the function of that name" : "");

@@ -141,7 +141,7 @@ static void exec_assign(Elab *E, const Stmt *s)
 		elab_error(E, s->loc, E_TYPE, "async takes products: X = A @ B; X += A @ B; X -= A @ B;");
 		return;
 	}
-	Sym *y = s->lhs->kind == EX_NAME ? sym_find(E, s->lhs->name) : NULL;
+	Sym *y = sym_of(E, s->lhs);
 	bool tile = y && y->kind == SYM_EV && (y->ev.kind == EV_TILE || y->ev.kind == EV_MBARRIER || y->ev.kind == EV_BARRIER);
 	if (y && !tile)
 		assign_name(E, s, y);

@@ -110,9 +110,7 @@ static bool is_constant_divisor(const Elab *E, const Expr *e)
 {
 	if (e->kind == EX_INT || e->kind == EX_REAL)
 		return true;
-	if (e->kind != EX_NAME)
-		return false;
-	const Sym *y = sym_find(E, e->name);
+	const Sym *y = sym_of(E, e);
 	return y && y->kind == SYM_EV && y->ev.kind == EV_CONST;
 }
 
@@ -164,9 +162,7 @@ static bool all_invariant(const Elab *E, const Expr *list, const Around *loop)
 /* Elements of `in` tensors do not change while the kernel runs. */
 static bool invariant_element(const Elab *E, const Expr *e, const Around *loop)
 {
-	if (e->a->kind != EX_NAME)
-		return false;
-	const Sym *y = sym_find(E, e->a->name);
+	const Sym *y = sym_of(E, e->a);
 	if (!y || y->kind != SYM_EV || y->ev.kind != EV_TILE)
 		return false;
 	const View *v = y->ev.view;

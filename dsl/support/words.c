@@ -20,10 +20,9 @@ static const Word meant[] = {
 };
 
 static const Word explained[] = {
-	{ "struct", "there are no structures: pass tiles and scalars one by one" },
 	{ "union", "there are no unions: shared tiles share storage by at(tile, offset), scalars change their type by bitcast" },
 	{ "enum", "there are no enumerations: const i32 A = 0, B = 1;" },
-	{ "class", "there are no structures: pass tiles and scalars one by one" },
+	{ "class", "there are no classes: struct Name { ... } is what functions take together" },
 	{ "typedef", "there are no type names but 'param type T = bf16;'" },
 	{ "template", "there are no templates: 'param i32 N = 64;' and 'param type T = bf16;' are set by -D, functions take tiles of any extents and types" },
 	{ "do", "there is no do loop: while (true) { ... if (...) break; }" },

@@ -1,0 +1,24 @@
+/* bind.h - what calls.c and structs.c share: parameters, and members, bound to arguments. */
+#ifndef TILE_BIND_H
+#define TILE_BIND_H
+
+#include "compiler/elaborate/elab.h"
+
+typedef struct Argument {
+	Loc loc;
+	Ev x;
+	Sym *from; /* the variable of an element loop that is assigned */
+	Sym *copy; /* the parameter that stands for it */
+} Argument;
+
+/* Tiles stay references, elements are loaded, what does not exist is EV_ABSENT. */
+Argument eval_argument(Elab *E, const Expr *e, const Decl *p);
+/* Defines a list of parameters, one of args each, and what they bind, in the scope at hand.  body: of the function, or NULL. */
+bool bind_all(Elab *E, const Decl *params, Argument *args, const Stmt *body);
+
+/* structs.c */
+bool bind_struct(Elab *E, Loc loc, const Decl *p, const Sym *type, Ev x);
+
+bool bind_mismatch(Elab *E, Loc loc, const Decl *p, DiagCode code, const char *wanted, Ev x); /* false */
+
+#endif
