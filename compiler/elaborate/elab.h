@@ -76,7 +76,8 @@ struct MBar {
 
 typedef enum SymKind {
 	SYM_EV, SYM_VAR, SYM_DIM, SYM_TYPE, SYM_FN, SYM_STRUCT, SYM_KERNEL,
-	SYM_ABSENT /* declared under a condition that is false */
+	SYM_ABSENT, /* declared under a condition that is false */
+	SYM_UNCLEAR /* bound by two structs, to different things */
 } SymKind;
 
 typedef struct Sym {
@@ -93,6 +94,7 @@ typedef struct Sym {
 	Value *var;       /* SYM_VAR */
 	int dim;          /* SYM_DIM: order of declaration */
 	const Decl *decl; /* SYM_FN, SYM_STRUCT, SYM_KERNEL */
+	bool derived;     /* bound by a member of a struct that the function takes */
 	const struct Sym *origin; /* SYM_ABSENT of a function: what was to be passed */
 } Sym;
 

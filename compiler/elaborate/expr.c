@@ -40,6 +40,10 @@ static Ev eval_sym(Elab *E, const Expr *e, const Sym *y)
 		elab_error(E, e->loc, E_TYPE, "'%s' is a type, not a value", e->name);
 		return ev_error();
 	case SYM_ABSENT: report_absent(E, e->loc, y); return ev_error();
+	case SYM_UNCLEAR:
+		elab_error(E, e->loc, E_UNKNOWN_NAME, "'%s' is not one thing: structs that the function takes bind it differently", e->name);
+		diag_help(E->d, "name the struct's, s.%s", e->name);
+		return ev_error();
 	case SYM_DIM: {
 		Ev dim = dim_value(E, e->loc, y->name, y->dim);
 		return E->at.in_stride ? ev_cast(E, e->loc, dim, DT_I64) : dim;

@@ -159,6 +159,10 @@ const Decl *with_type(Elab *E, const Decl *d)
 		report_absent(E, d->type_loc, y);
 		return NULL;
 	}
+	if (y && y->kind == SYM_UNCLEAR) {
+		elab_error(E, d->type_loc, E_UNKNOWN_NAME, "'%s' is not one type: structs that the function takes bind it differently", d->type_name);
+		return NULL;
+	}
 	if (y && y->kind == SYM_STRUCT) {
 		elab_error(E, d->type_loc, E_TYPE, "'%s' is a struct: functions take it, bodies and structs declare it, nothing else has its type", d->type_name);
 		return NULL;

@@ -139,14 +139,18 @@ static bool is_same(const Sym *a, const Sym *b)
 	return a->ev.kind == EV_CONST ? a->ev.i == b->ev.i : true; /* what is known at run time only a launch checks */
 }
 
-/* What the members bind, N of x[N], is bound for the function as if it took them one by one. */
+/* What the members bind, N of x[N], is bound for the function as if it took them one by one, unless another struct binds it to something else. */
 static bool bind_derived(Elab *E, Loc loc, const Decl *p, const Struct *s)
 {
 	int k;
 	for (const Sym *y = s->scope->syms; y; y = y->next) {
 		if (member_of(s->decl, y->name, &k))
 			continue;
-		const Sym *here = sym_in(E->at.scope, y->name);
+		Sym *here = sym_in(E->at.scope, y->name);
+		if (here && here->derived && !is_same(here, y)) {
+			here->kind = SYM_UNCLEAR;
+			continue;
+		}
 		if (here && !is_same(here, y)) {
 			elab_error(E, loc, E_SHAPE, "'%s' of parameter '%s' is not what it is of the parameters before", y->name, p->name);
 			diag_note(E->d, y->loc, "of '%s'", p->name);
@@ -160,6 +164,7 @@ static bool bind_derived(Elab *E, Loc loc, const Decl *p, const Struct *s)
 		copy->dtype = y->dtype;
 		copy->fixed = y->fixed;
 		copy->origin = y->origin;
+		copy->derived = true;
 	}
 	return true;
 }
