@@ -159,7 +159,7 @@ tilert_status operator_workspace(const Family *f, const Operator *op, const void
 	const char *who = function(name, f, "workspace_bytes");
 	Params p;
 	if (!op)
-		return launch_fail(TILERT_EINVAL, "%s: %s is NULL", who, f->name);
+		return launch_fail(TILERT_EINVAL, "%s: the operator is NULL", who);
 	tilert_status s = operator_take(f, who, given, &p);
 	if (s != TILERT_OK)
 		return s;
@@ -188,7 +188,7 @@ static tilert_status prepare(const Family *f, Operator *op, const char *who, con
 
 static tilert_status take(const Family *f, const Operator *op, const char *who, const void *given, Params *p)
 {
-	return op ? operator_take(f, who, given, p) : launch_fail(TILERT_EINVAL, "%s: %s is NULL", who, f->name);
+	return op ? operator_take(f, who, given, p) : launch_fail(TILERT_EINVAL, "%s: the operator is NULL", who);
 }
 
 /* A new call, used once; its key may be of no bytes. */
