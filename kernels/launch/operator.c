@@ -20,7 +20,7 @@ static const Variant shared[SHARED_KERNELS] = {
 
 /* The kernels of an operator, then the shared ones. */
 struct Loaded {
-	Cache calls;
+	Cache calls; /* first: tests count them */
 	pthread_mutex_t lock; /* of what follows */
 	struct { tilert_module *module; tilert_kernel *kernel; } slot[];
 };
@@ -245,6 +245,7 @@ typedef struct Key { const Family *family; Params p, inner; } Key;
 static tilert_status make_key(const Family *f, const Inner *inner, const char *who, const Params *p, Key *key, size_t *bytes)
 {
 	const void *more = NULL;
+	memset(key, 0, offsetof(Key, p)); /* alignment leaves bytes behind the family, which count, too */
 	key->family = f;
 	memcpy(key->p.bytes, p->bytes, f->size);
 	*bytes = offsetof(Key, p) + f->size;
