@@ -117,7 +117,7 @@ static tilert_status check_own(const char *who, const Params *p, const tilekern_
 	given[O].p = 0;
 	const CheckPointer pointers[] = { GRADIENTS_POINTERS(p, f, 16, 4) };
 	const Region regions[] = { GRADIENTS_REGIONS(p, f, gradients_states_bytes(&st), f->value_heads * f->key_dim),
-		{ "saved", f->saved, f->tokens > 0 ? (int64_t)f->saved_bytes : 0, 0, 0, false } };
+		{ "saved", f->saved, f->tokens > 0 ? region_bytes(f->saved_bytes) : 0, 0, 0, false } };
 	return gradients_check(who, &(GradientsCheck){ rows, given, FORWARD_ROWS, &st, pointers, sizeof pointers / sizeof pointers[0], regions, sizeof regions / sizeof regions[0] });
 }
 

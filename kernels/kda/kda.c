@@ -69,7 +69,7 @@ static tilert_status check_regions(const char *who, const tilekern_kda_params *p
 	Rows rows[FORWARD_ROWS];
 	const States st = states(p);
 	Region r[OWN + FORWARD_ROWS + STATES_REGIONS] = { FORWARD_REGIONS(p, p->value_heads * p->key_dim),
-		{ "saved", p->saved, p->tokens > 0 ? (int64_t)p->saved_bytes : 0, 0, 0, true } };
+		{ "saved", p->saved, p->tokens > 0 ? region_bytes(p->saved_bytes) : 0, 0, 0, true } };
 	kda_rows(p, rows);
 	for (int i = 0; i < FORWARD_ROWS; i++)
 		r[OWN + i] = rows_region(&rows[i]);
@@ -330,7 +330,7 @@ tilert_status tilekern_kda_saved_bytes(tilekern_kda *kda, const tilekern_kda_par
 	static const char who[] = "tilekern_kda_saved_bytes";
 	tilekern_kda_params f;
 	if (!kda || !out)
-		return launch_fail(TILERT_EINVAL, "%s: %s is NULL", who, kda ? "out" : "tilekern_kda");
+		return launch_fail(TILERT_EINVAL, "%s: %s is NULL", who, kda ? "out" : "the operator");
 	tilert_status s = operator_take(&family, who, p, &f);
 	if (s == TILERT_OK)
 		*out = kda_saved(&f).bytes;

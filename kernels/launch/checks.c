@@ -14,10 +14,10 @@ tilert_status check_version(const char *who, const char *family, const void *giv
 		return launch_fail(TILERT_EINVAL, "%s: p is NULL", who);
 	memcpy(&n, given, sizeof n);
 	if (n < first || n > MOST)
-		return launch_fail(TILERT_EINVAL, "%s: p->size is %zu, not in %zu .. %d: start from %s_params_init", who, n, first, MOST, family);
+		return launch_fail(TILERT_EINVAL, "%s: %s_params.size is %zu, not in %zu .. %d: start from %s_params_init", who, family, n, first, MOST, family);
 	for (size_t i = size; i < n; i++) {
 		if (bytes[i] != 0)
-			return launch_fail(TILERT_EINVAL, "%s: p->size is %zu, and byte %zu is not 0; this library knows the first %zu", who, n, i, size);
+			return launch_fail(TILERT_EINVAL, "%s: %s_params.size is %zu, and byte %zu is not 0; this library knows the first %zu", who, family, n, i, size);
 	}
 	memcpy(params, given, n < size ? n : size);
 	memcpy(params, &size, sizeof size);
@@ -123,22 +123,35 @@ static int64_t distance(int64_t extent, int64_t stride)
 	return stride > 0 && extent - 1 > most / stride ? most : (extent - 1) * stride;
 }
 
+/* What a tensor has more than one of, the nearest first; how many of these there are. */
+typedef struct Step { const char *field; int64_t extent, stride; } Step;
+enum { STEPS = 3 };
+static int steps_of(const Rows *r, Step out[STEPS])
+{
+	const tilekern_strides s = rows_strides(r);
+	const Step all[STEPS] = { { "head", r->heads, s.head }, { "token", r->tokens, s.token }, { "batch", r->batch, s.batch } };
+	int n = 0;
+	for (int i = 0; i < STEPS; i++) {
+		int at = all[i].extent > 1 ? n++ : -1;
+		for (; at > 0 && out[at - 1].stride > all[i].stride; at--)
+			out[at] = out[at - 1];
+		if (at >= 0)
+			out[at] = all[i];
+	}
+	return n;
+}
+
 /* Rows of what is written lie side by side: from the nearest to the farthest, each stride is at least what lies within it. */
 static tilert_status check_rows_apart(const char *who, const Rows *r)
 {
-	const tilekern_strides s = rows_strides(r);
-	struct { const char *field; int64_t extent, stride; } d[] = { { "head", r->heads, s.head }, { "token", r->tokens, s.token }, { "batch", r->batch, s.batch } };
+	Step step[STEPS];
+	const int n = steps_of(r, step);
 	int64_t within = rows_width(r);
-	for (int i = 0; i < 3; i++) {
-		int nearest = i;
-		for (int j = i + 1; j < 3; j++)
-			nearest = d[j].extent > 1 && (d[nearest].extent <= 1 || d[j].stride < d[nearest].stride) ? j : nearest;
-		const int64_t extent = d[nearest].extent, stride = d[nearest].stride;
-		if (extent > 1 && stride < within)
+	for (int i = 0; i < n; i++) {
+		if (step[i].stride < within)
 			return launch_fail(TILERT_EINVAL, "%s: %s_strides.%s is %lld, but %lld elements lie within it: rows that are written overlap", who, r->name,
-				d[nearest].field, (long long)stride, (long long)within);
-		within = extent > 1 ? within + distance(extent, stride) : within;
-		d[nearest] = d[i];
+				step[i].field, (long long)step[i].stride, (long long)within);
+		within += distance(step[i].extent, step[i].stride);
 	}
 	return TILERT_OK;
 }
@@ -170,19 +183,22 @@ tilert_status check_strides(const char *who, const Rows *rows, size_t n)
 
 Region rows_region(const Rows *t)
 {
-	tilekern_strides s = rows_strides(t);
+	const int64_t bytes = (int64_t)tilert_dtype_size(t->dtype);
 	Region r = { .name = t->name, .p = t->p, .written = t->written };
+	Step step[STEPS];
 	if (!t->p || t->batch == 0 || t->tokens == 0 || t->heads == 0) /* strides of what is not there are not checked */
 		return r;
-	bool heads_inside = s.head <= s.token;
-	int64_t inner = heads_inside ? s.head : s.token, outer = heads_inside ? s.token : s.head, count = heads_inside ? t->heads : t->tokens;
-	int64_t last = distance(t->batch, s.batch) + distance(t->tokens, s.token) + distance(t->heads, s.head), bytes = (int64_t)tilert_dtype_size(t->dtype);
-	bool gaps = inner > t->width && outer % inner == 0;
-	r.bytes = (last + rows_width(t)) * bytes;
-	r.row = (gaps ? rows_width(t) : (count - 1) * inner + rows_width(t)) * bytes;
-	r.pitch = (gaps ? inner : outer) * bytes;
-	if (r.row > r.pitch || (t->batch > 1 && s.batch * bytes % r.pitch != 0))
-		r.pitch = 0;
+	const int n = steps_of(t, step);
+	int64_t within = rows_width(t);
+	for (int i = 0; i < n; i++) { /* the pitch is the nearest stride that leaves a gap, if those farther are multiples of it */
+		bool repeats = r.pitch == 0 && step[i].stride > within;
+		for (int j = i + 1; j < n; j++)
+			repeats = repeats && step[j].stride % step[i].stride == 0;
+		if (repeats)
+			r.row = within * bytes, r.pitch = step[i].stride * bytes;
+		within += distance(step[i].extent, step[i].stride);
+	}
+	r.bytes = within * bytes;
 	return r;
 }
 

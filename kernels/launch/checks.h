@@ -31,6 +31,8 @@ tilert_status check_pointers(const char *who, const CheckPointer *p, size_t n);
 
 /* Memory that a call reads or writes, `bytes` from p on: all of it, or, with a pitch, the first `row` bytes of every `pitch`. */
 typedef struct Region { const char *name; tilert_ptr p; int64_t bytes, row, pitch; bool written; } Region;
+/* A size of the caller's, whatever it is. */
+static inline int64_t region_bytes(size_t n) { return n < INT64_MAX ? (int64_t)n : INT64_MAX; }
 /* Nothing that is written overlaps another. */
 tilert_status check_apart(const char *who, const Region *r, size_t n);
 

@@ -29,7 +29,7 @@ enum { Q, K, V, O, G, BETA, FORWARD_ROWS };
 
 /* biases: elements of dt_bias. */
 #define FORWARD_REGIONS(p, biases) \
-	{ "workspace", (p)->workspace, (p)->tokens > 0 ? (int64_t)(p)->workspace_bytes : 0, 0, 0, true }, \
+	{ "workspace", (p)->workspace, (p)->tokens > 0 ? region_bytes((p)->workspace_bytes) : 0, 0, 0, true }, \
 	{ "a_log", (p)->a_log, (p)->value_heads * (int64_t)tilert_dtype_size((p)->a_log_dtype), 0, 0, false }, \
 	{ "dt_bias", (p)->dt_bias, (biases) * (int64_t)tilert_dtype_size((p)->dt_bias_dtype), 0, 0, false }, sequences_region(SEQUENCES_OF(p))
 

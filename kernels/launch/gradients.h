@@ -42,7 +42,7 @@ tilert_status gradients_check_types(const char *who, tilert_dtype dtype, tilert_
 	{ "dv", (p)->dv, 16, false }, { "dg", (p)->dg, gate, false }, { "dbeta", (p)->dbeta, (unsigned)tilert_dtype_size((f)->beta_dtype), false }, \
 	{ "da_log", (p)->da_log, 16, false }, { "ddt_bias", (p)->ddt_bias, bias, false }, { "dinitial_state", (p)->dinitial_state, 16, false }, \
 	{ "workspace", (p)->workspace, WORKSPACE_ALIGN, sequences_have_tokens(SEQUENCES_OF(f)) }
-#define GRADIENTS_REGIONS(p, f, states, biases) { "workspace", (p)->workspace, (f)->tokens > 0 ? (int64_t)(p)->workspace_bytes : 0, 0, 0, true }, \
+#define GRADIENTS_REGIONS(p, f, states, biases) { "workspace", (p)->workspace, (f)->tokens > 0 ? region_bytes((p)->workspace_bytes) : 0, 0, 0, true }, \
 	{ "a_log", (f)->a_log, (f)->value_heads * (int64_t)tilert_dtype_size((f)->a_log_dtype), 0, 0, false }, \
 	{ "dt_bias", (f)->dt_bias, (biases) * (int64_t)tilert_dtype_size((f)->dt_bias_dtype), 0, 0, false }, sequences_region(SEQUENCES_OF(f)), \
 	{ "dfinal_state", (p)->dfinal_state, states, 0, 0, false }, { "dinitial_state", (p)->dinitial_state, states, 0, 0, true }, \

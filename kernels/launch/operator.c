@@ -20,7 +20,7 @@ static const Variant shared[SHARED_KERNELS] = {
 
 /* The kernels of an operator, then the shared ones. */
 struct Loaded {
-	Cache calls;
+	Cache calls; /* first: tests count them */
 	pthread_mutex_t lock; /* of what follows */
 	struct { tilert_module *module; tilert_kernel *kernel; } slot[];
 };
@@ -159,7 +159,7 @@ tilert_status operator_workspace(const Family *f, const Operator *op, const void
 	const char *who = function(name, f, "workspace_bytes");
 	Params p;
 	if (!op)
-		return launch_fail(TILERT_EINVAL, "%s: %s is NULL", who, f->name);
+		return launch_fail(TILERT_EINVAL, "%s: the operator is NULL", who);
 	tilert_status s = operator_take(f, who, given, &p);
 	if (s != TILERT_OK)
 		return s;
@@ -188,7 +188,7 @@ static tilert_status prepare(const Family *f, Operator *op, const char *who, con
 
 static tilert_status take(const Family *f, const Operator *op, const char *who, const void *given, Params *p)
 {
-	return op ? operator_take(f, who, given, p) : launch_fail(TILERT_EINVAL, "%s: %s is NULL", who, f->name);
+	return op ? operator_take(f, who, given, p) : launch_fail(TILERT_EINVAL, "%s: the operator is NULL", who);
 }
 
 /* A new call, used once; its key may be of no bytes. */
@@ -245,6 +245,7 @@ typedef struct Key { const Family *family; Params p, inner; } Key;
 static tilert_status make_key(const Family *f, const Inner *inner, const char *who, const Params *p, Key *key, size_t *bytes)
 {
 	const void *more = NULL;
+	memset(key, 0, offsetof(Key, p)); /* alignment leaves bytes behind the family, which count, too */
 	key->family = f;
 	memcpy(key->p.bytes, p->bytes, f->size);
 	*bytes = offsetof(Key, p) + f->size;

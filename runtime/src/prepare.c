@@ -109,7 +109,8 @@ tilert_status tilert_prepared_launch(tilert_prepared *p, tilert_stream s)
 
 void tilert_prepared_grid(const tilert_prepared *p, uint32_t grid[3])
 {
-	memcpy(grid, p->grid, sizeof p->grid);
+	if (p && grid)
+		memcpy(grid, p->grid, sizeof p->grid);
 }
 
 tilert_status tilert_launch(tilert_kernel *k, const tilert_arg *args, size_t nargs, tilert_stream stream)

@@ -252,6 +252,8 @@ static void test_launch(void **state)
 
 	(void)state;
 	assert_int_equal(tilert_prepare(l.k, l.args, 6, &p), TILERT_OK);
+	tilert_prepared_grid(NULL, grid);
+	tilert_prepared_grid(p, NULL);
 	tilert_prepared_grid(p, grid);
 	assert_int_equal(grid[0], 32);
 	assert_int_equal(fake->maps, 1); /* g is absent */

@@ -112,6 +112,17 @@ def test_forward_mode_is_refused(name):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
+def test_torch_func(name):
+    """vmap of what needs no gradients calls the operator for each; for gradients autograd says how a Function would be written, which users did not write."""
+    x = inputs(name == "kda", T=9, H=1, HV=1, K=64, V=64)
+    call = lambda v: FUNCTIONS[name](*x[:2], v, *x[3:])[0]
+    two = torch.stack([x[2], x[2] * 2])
+    assert torch.equal(torch.func.vmap(call)(two), torch.stack([call(v) for v in two]))
+    with pytest.raises(RuntimeError, match="tilekern has no gradients within torch.func's grad"):
+        torch.func.grad(lambda v: call(v).float().sum())(x[2])
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_no_final_state(name):
     o, state = FUNCTIONS[name](*inputs(name == "kda", T=5, H=1, HV=1))
     assert state is None and o.shape == (1, 5, 1, 128) and not o.requires_grad

@@ -144,6 +144,12 @@ def refuse_tangents(tensors):
         raise RuntimeError("tilekern has no derivatives in forward mode, as torch.func.jvp and jacfwd ask for")
 
 
+def refuse_transforms(trained):
+    """PyTorch's own words for it are about how autograd.Functions are written."""
+    if trained and torch._C._are_functorch_transforms_active():
+        raise RuntimeError("tilekern has no gradients within torch.func's grad, vjp, jacrev and vmap: use torch.autograd.grad, or backward()") from None
+
+
 WANTED = {}  # bits of `wanted` by ctx.needs_input_grad
 
 
@@ -223,6 +229,7 @@ def forward(name, trained, tensors, numbers):
     try:
         return APPLY[name](*tensors, numbers) if trained else INFER[name](*tensors, *numbers)[:2]
     except RuntimeError as e:
+        refuse_transforms(trained)
         raise error_of(e) from None
 
 

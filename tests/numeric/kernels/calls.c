@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/launch/cache.h"
+#include "kernels/launch/operator.h"
 #include "tests/numeric/kernels/gdn_run.h"
 
 static void expect_output(GdnRun *r, const float *want, const char *what)
@@ -83,6 +83,41 @@ static void run_many(const void *row)
 			free(o[i]);
 		}
 	}
+	gdn_run_free(r);
+}
+
+static int remembered(const tilekern_gdn *gdn)
+{
+	const Cache *c = (const Cache *)((const Operator *)gdn)->loaded;
+	int n = 0;
+	for (int i = 0; i < CACHE_SETS * CACHE_WAYS; i++)
+		n += c->set[i / CACHE_WAYS].way[i % CACHE_WAYS] != NULL;
+	return n;
+}
+
+static __attribute__((noinline)) void leave_on_stack(int value)
+{
+	volatile unsigned char bytes[1 << 14];
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = (unsigned char)value;
+}
+
+/* What lies on the stack from calls before does not count: neither forward nor backward is a new call each time. */
+static void run_anywhere(const void *row)
+{
+	enum { TIMES = 10 };
+	GdnRun *r = gdn_run_make(row);
+	tilekern_gdn_backward_params p;
+	tilekern_gdn_backward_params_init(&p);
+	p.forward = &r->p;
+	r->p.batch = 0; /* nothing to do */
+	for (int i = 0; i < TIMES; i++) {
+		leave_on_stack(i);
+		GDN_OK(tilekern_gdn_forward(r->gdn, &r->p, NULL));
+		leave_on_stack(~i);
+		GDN_OK(tilekern_gdn_backward(r->gdn, &p, NULL));
+	}
+	assert_int_equal(remembered(r->gdn), 2);
 	gdn_run_free(r);
 }
 
@@ -176,7 +211,7 @@ size_t calls_cases(NumericCase *out)
 {
 	static const GdnRow again = { .in = { .tokens = 70, .value_heads = 2, .seed = 1 } }, single = { .in = { .tokens = 1, .key_dim = 8, .value_dim = 8, .seed = 2 } },
 		threads = { .in = { .tokens = 20 } };
-	const NumericCase cases[] = { { "calls_again", run_again, &again }, { "calls_more_than_are_remembered", run_many, &single },
+	const NumericCase cases[] = { { "calls_again", run_again, &again }, { "calls_more_than_are_remembered", run_many, &single }, { "calls_from_anywhere", run_anywhere, &single },
 		{ "calls_from_threads", run_threads, &threads }, { "calls_cache", run_cache, NULL } };
 	memcpy(out, cases, sizeof cases);
 	return sizeof cases / sizeof cases[0];

@@ -191,10 +191,76 @@ FIELDS_TEST(kda, TILEKERN_RAW_GATE | TILEKERN_BOUNDED_GATE, (p.saved = (tilert_p
 BACKWARD_FIELDS_TEST(gdn, TILEKERN_RAW_GATE)
 BACKWARD_FIELDS_TEST(kda, TILEKERN_RAW_GATE | TILEKERN_BOUNDED_GATE)
 
+/* One buffer of 4 tensors of 2 heads of 128 channels, contiguous or with the rows of a batch within each token: what is written there is as far apart as it is in tensors of its own.  One that
+ * is 16 bytes nearer is not. */
+#define INTERLEAVED_TEST(OP) \
+	static void run_interleaved_##OP(const void *unused) \
+	{ \
+		enum { BATCH = 3, TOKENS = 5, TENSOR = 2 * 128, TOKEN = 4 * TENSOR }; \
+		const tilekern_strides layouts[] = { { TOKENS * TOKEN, TOKEN, 128 }, { TOKEN, BATCH * TOKEN, 128 } }; \
+		const tilert_ptr buffer = (tilert_ptr)1 << 56, apart = TENSOR * 2; \
+		tilekern_##OP *op; \
+		tilekern_##OP##_call *call; \
+		(void)unused; \
+		numeric_ok(tilekern_##OP##_open(numeric_device(), &op), tilekern_last_error(), "open", __FILE__, __LINE__); \
+		for (const tilekern_strides *l = layouts; l < layouts + sizeof layouts / sizeof layouts[0]; l++) { \
+			tilekern_##OP##_params f; \
+			tilekern_##OP##_backward_params p; \
+			tilekern_##OP##_params_init(&f); \
+			FILL(&f, 0); \
+			f.cu_seqlens = f.initial_state = f.final_state = f.state_indices = f.output_indices = f.checkpoint_state = f.checkpoint_starts = f.checkpoint_indices = 0; \
+			f.checkpoint_every = 0; \
+			f.batch = BATCH, f.tokens = TOKENS, f.value_heads = f.qk_heads; \
+			f.q = buffer, f.k = buffer + apart, f.v = buffer + 2 * apart, f.o = buffer + 3 * apart; \
+			f.q_strides = f.k_strides = f.v_strides = f.o_strides = *l; \
+			numeric_ok(tilekern_##OP##_workspace_bytes(op, &f, &f.workspace_bytes), tilekern_last_error(), "workspace_bytes", __FILE__, __LINE__); \
+			numeric_ok(tilekern_##OP##_prepare(op, &f, &call), tilekern_last_error(), "prepare", __FILE__, __LINE__); \
+			tilekern_##OP##_call_destroy(call); \
+			f.o -= 16; \
+			assert_int_equal(tilekern_##OP##_prepare(op, &f, &call), TILERT_EINVAL); \
+			assert_non_null(strstr(tilekern_last_error(), "overlap")); \
+			tilekern_##OP##_backward_params_init(&p); \
+			p.forward = &f; \
+			FILL_GRADIENTS(&p); \
+			p.da_log = p.ddt_bias = 0; \
+			p.dq = buffer + 4 * apart * BATCH * TOKENS, p.dk = p.dq + apart, p.dv = p.dk + apart; \
+			p.dq_strides = p.dk_strides = p.dv_strides = *l; \
+			numeric_ok(tilekern_##OP##_backward_workspace_bytes(op, &p, &p.workspace_bytes), tilekern_last_error(), "workspace_bytes", __FILE__, __LINE__); \
+			numeric_ok(tilekern_##OP##_backward_prepare(op, &p, &call), tilekern_last_error(), "prepare", __FILE__, __LINE__); \
+			tilekern_##OP##_call_destroy(call); \
+			p.dk += 16; \
+			assert_int_equal(tilekern_##OP##_backward_prepare(op, &p, &call), TILERT_EINVAL); \
+			assert_non_null(strstr(tilekern_last_error(), "overlap")); \
+		} \
+		assert_int_equal(tilekern_##OP##_backward(NULL, NULL, NULL), TILERT_EINVAL); \
+		assert_non_null(strstr(tilekern_last_error(), "tilekern_" #OP "_backward: the operator is NULL")); \
+		tilekern_##OP##_close(op); \
+	}
+INTERLEAVED_TEST(gdn)
+INTERLEAVED_TEST(kda)
+
+/* A size of memory beyond all there is counts as what it is, not as a negative one. */
+static void run_endless(const void *unused)
+{
+	tilekern_kda *op;
+	tilekern_kda_call *call;
+	tilekern_kda_params p;
+	(void)unused;
+	numeric_ok(tilekern_kda_open(numeric_device(), &op), tilekern_last_error(), "open", __FILE__, __LINE__);
+	tilekern_kda_params_init(&p);
+	FILL(&p, TILEKERN_RAW_GATE);
+	p.workspace = p.q - 256;
+	p.workspace_bytes = SIZE_MAX;
+	assert_int_equal(tilekern_kda_prepare(op, &p, &call), TILERT_EINVAL);
+	assert_non_null(strstr(tilekern_last_error(), "workspace (0xffffffff00, 9223372036854775807 bytes)"));
+	tilekern_kda_close(op);
+}
+
 size_t fields_cases(NumericCase *out)
 {
 	const NumericCase cases[] = { { "fields_of_gdn", run_gdn, NULL }, { "fields_of_kda", run_kda, NULL },
-		{ "fields_of_gdn_backward", run_backward_gdn, NULL }, { "fields_of_kda_backward", run_backward_kda, NULL } };
+		{ "fields_of_gdn_backward", run_backward_gdn, NULL }, { "fields_of_kda_backward", run_backward_kda, NULL },
+		{ "fields_interleaved_gdn", run_interleaved_gdn, NULL }, { "fields_interleaved_kda", run_interleaved_kda, NULL }, { "fields_endless_workspace", run_endless, NULL } };
 	memcpy(out, cases, sizeof cases);
 	return sizeof cases / sizeof cases[0];
 }

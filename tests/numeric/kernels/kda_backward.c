@@ -268,9 +268,9 @@ static void run_refusals(const void *row)
 	tilekern_kda_backward_params p;
 	tilekern_kda_params f;
 #define REFUSED(change, ...) (p = b->p, f = b->r->p, p.forward = &f, (void)(change), expect_refused(b, &p, (const char *[]){ __VA_ARGS__, NULL }))
-	REFUSED(p.size = 8, "tilekern_kda_backward_prepare: ", "size", "8");
+	REFUSED(p.size = 8, "tilekern_kda_backward_prepare: ", "tilekern_kda_backward_params.size is 8");
 	REFUSED(p.forward = NULL, "forward is NULL");
-	REFUSED(f.size = 8, "size", "8");
+	REFUSED(f.size = 8, "tilekern_kda_params.size is 8");
 	REFUSED(f.tokens = -3, "tokens", "-3");
 	REFUSED(f.value_dim = 264, "value_dim", "264", "256");
 	REFUSED(f.key_dim = 264, "key_dim", "264", "256");
