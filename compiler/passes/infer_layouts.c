@@ -4,7 +4,8 @@
  * shared op.  Rules, to a fixpoint: products and `.warp` fix `mma`; a copy between whole
  * fragments and an element loop carry a layout from one fragment to the
  * others; reductions give rows(...) or cols(...), or spread of them; what is still open becomes
- * blocked, one op at a time.  The lowering checks that each access matches.
+ * blocked, one op at a time: two dimensions before one, which may be the rows or columns of them.
+ * The lowering checks that each access matches.
  */
 #include "compiler/analysis/index.h"
 #include "compiler/analysis/layout.h"
@@ -14,7 +15,7 @@
 typedef struct Infer {
 	Tir *t;
 	bool changed, failed;
-	Op *open; /* first frag or loop without a layout */
+	Op *open; /* the next frag or loop to be blocked: the first without a layout, of two dimensions if there is one */
 	bool *written; /* by id: the source gives the layout */
 	bool *async;   /* by id of shared tiles: TMA or a product touches it by rows */
 } Infer;
@@ -182,12 +183,26 @@ static bool visit(Op *op, void *user)
 	case OP_PARALLEL: through_loop(in, op); break;
 	default: break;
 	}
-	if (op->code == OP_FRAG && !attr_layout(op) && !in->open)
+	if (op->code == OP_FRAG && !attr_layout(op) && (!in->open || in->open->result->type.rank < op->result->type.rank))
 		in->open = op;
 	return true;
 }
 
-/* Loops whose fragments are still open come after the fragments. */
+/* A loop of two dimensions over memory, whose one-dimensional fragments have its rows or columns. */
+static bool find_line_loop(Op *op, void *user)
+{
+	Infer *in = user;
+	if (op->code != OP_PARALLEL || attr_layout(op) || op->regions[0]->nargs != 2)
+		return true;
+	for (const Op *access = op->regions[0]->first; access; access = access->next) {
+		FragAccess f;
+		if (in->open->code == OP_FRAG && frag_access(op, access, &f) && !attr_layout(f.frag))
+			in->open = op;
+	}
+	return true;
+}
+
+/* Other loops whose fragments are still open come after the fragments. */
 static bool find_open_loop(Op *op, void *user)
 {
 	Infer *in = user;
@@ -273,6 +288,8 @@ static void infer_kernel(Infer *in, Op *kernel)
 			return;
 		if (!in->open)
 			tir_walk(kernel->regions[0], find_open_loop, in);
+		else if (in->open->result->type.rank == 1)
+			tir_walk(kernel->regions[0], find_line_loop, in);
 		if (!in->open)
 			return;
 		give(in, in->open, in->open->code == OP_FRAG ? default_frag_layout(in, in->open) : default_loop_layout(in, in->open), in->open);
