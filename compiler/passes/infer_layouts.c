@@ -405,6 +405,42 @@ static void check_copies(Infer *in, const Op *loop, const Layout *l)
 	}
 }
 
+static bool reads(const Region *body, const Value *v, const Op *frag)
+{
+	const Op *d = v->def;
+	if (!d || d->parent != body)
+		return false;
+	if (d->code == OP_LOAD && object_of(d) == frag)
+		return true;
+	for (int i = 0; i < d->nargs; i++)
+		if (reads(body, d->args[i], frag))
+			return true;
+	return false;
+}
+
+/* An element of a fragment is stored by one of the loop, or with one value: a sum would be of a thread's own elements, and of those of a batch not even that. */
+static void check_repeated(Infer *in, const Op *loop)
+{
+	const Region *body = loop->regions[0];
+	const Attr *ext = attr_get(loop, AT_EXTENTS);
+	for (const Op *op = body->first; op; op = op->next) {
+		FragAccess f;
+		if (op->code != OP_STORE || !frag_access(loop, op, &f))
+			continue;
+		const Value *v = operand(op, ARG_VALUE), *mask = access_mask(op);
+		for (int arg = 0; arg < body->nargs; arg++) {
+			bool indexed = f.arg[0] == arg || (f.rank > 1 && f.arg[1] == arg);
+			bool differs = depends_on_arg(body, v, arg) || reads(body, v, f.frag) || (mask && depends_on_arg(body, mask, arg));
+			if (indexed || !differs || ext->list[arg] == 1)
+				continue;
+			tir_error(in->t, op, E_LAYOUT, "the loop's %lld elements along its %sindex all store the same one of '%s', in different threads and in no order",
+				(long long)ext->list[arg], body->nargs == 1 ? "" : arg == 0 ? "first " : "second ", object_name(f.frag));
+			diag_help(in->t->diags, "'reduce_sum', 'reduce_max' and 'reduce_min' make one element of a row's or a column's");
+			in->failed = true;
+		}
+	}
+}
+
 /* A thread has 2 of each 8 columns, 4 of each 16: parts that begin or end elsewhere are in other threads than what they are copied with. */
 static void check_part(Infer *in, const Op *op, const TileRef *r)
 {
@@ -476,6 +512,7 @@ static bool check_layout(Op *op, void *user)
 		report_unfit(in, op, shape, why);
 	} else if (op->code == OP_PARALLEL) {
 		check_copies(in, op, l);
+		check_repeated(in, op);
 	}
 	return true;
 }
