@@ -276,6 +276,27 @@ static const Form *default_loop_layout(Infer *in, const Op *loop)
 	return rank == 2 ? form_blocked(in->t->arena, 1, width) : form_blocked_line(in->t->arena, width);
 }
 
+/* A fragment is spread over the team that it is declared in. */
+static bool check_team(Op *op, void *user)
+{
+	Infer *in = user;
+	const Op *team = tir_team(op);
+	for (int i = 0; i < op->nargs && !in->failed; i++) {
+		TypeKind kind = op->args[i]->type.kind;
+		if (kind != TY_FRAG && kind != TY_VIEW_FRAG)
+			continue;
+		const Op *frag = tile_ref(op->args[i]).object, *own = tir_team(frag);
+		if (attr_int(frag, AT_WARP_SCOPE, 0) || team_warps(own) == team_warps(team))
+			continue;
+		tir_error(in->t, op, E_ROLE, "'%s' is spread over the %d warps of kernel '%s', role '%s' has %d", object_name(frag), team_warps(own),
+			attr_text(own, AT_NAME, "?"), attr_text(team, AT_NAME, "?"), team_warps(team));
+		diag_note(in->t->diags, frag->loc, "'%s' is declared here", object_name(frag));
+		diag_help(in->t->diags, "declare it in the role");
+		in->failed = true;
+	}
+	return true;
+}
+
 static void infer_kernel(Infer *in, Op *kernel)
 {
 	for (;;) {
@@ -524,9 +545,11 @@ bool pass_infer_layouts(Tir *t)
 	for (Op *k = t->first; k; k = k->next) {
 		Infer in = { .t = t, .written = written, .async = async };
 		tir_walk(k->regions[0], note_written, &in);
+		tir_walk(k->regions[0], check_team, &in);
 		tir_walk(k->regions[0], mark_async_tile, &in);
 		tir_walk(k->regions[0], finish_shared, &in);
-		infer_kernel(&in, k);
+		if (!in.failed)
+			infer_kernel(&in, k);
 		if (!in.failed)
 			tir_walk(k->regions[0], check_layout, &in);
 		if (!in.failed)
