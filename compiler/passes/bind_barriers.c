@@ -129,6 +129,7 @@ typedef struct Uses {
 	const Op *barrier;
 	const Op *wait, *arrive;
 	bool remote; /* some arrive says at which CTA's */
+	bool arrives[MAX_ROLES];
 } Uses;
 
 static void check_arriver(Binder *b, const Op *barrier, const Op *arrive)
@@ -153,9 +154,23 @@ static bool visit_use(Op *op, void *user)
 	if (mine && op->code == OP_ARRIVE) {
 		u->arrive = op;
 		u->remote |= operand(op, ARG_RANK) != NULL;
+		for (int i = 0; i < u->b->nroles; i++)
+			u->arrives[i] |= u->b->roles[i] == tir_team(op);
 		check_arriver(u->b, u->barrier, op);
 	}
 	return op->code != OP_PARALLEL;
+}
+
+/* Of the roles in {from}, each arrives somewhere: a phase that one does not arrive at never completes. */
+static void check_all_arrive(Binder *b, const Op *bar, const Uses *u)
+{
+	for (int i = 0; i < b->nroles; i++) {
+		if (u->arrives[i] || !team_listed(bar, b->roles[i]))
+			continue;
+		diag_error(b->t->diags, u->wait->loc, E_BARRIER, "'%s' is waited for, but role '%s' does not arrive at it", object_name(bar), attr_text(b->roles[i], AT_NAME, ""));
+		diag_note(b->t->diags, bar->loc, "'%s' is from (%s)", object_name(bar), attr_text(bar, AT_FROM, ""));
+		b->ok = false;
+	}
 }
 
 /* Where warps say at which CTA's barrier they arrive, those of every CTA of the cluster arrive at each. */
@@ -175,6 +190,8 @@ static void bind_mbarrier(Binder *b, Op *bar)
 		diag_error(b->t->diags, u.wait->loc, E_BARRIER, "'%s' is waited for, but nobody arrives at it", object_name(bar));
 		diag_note(b->t->diags, bar->loc, "'%s' is declared here", object_name(bar));
 		b->ok = false;
+	} else if (u.wait && b->ok) {
+		check_all_arrive(b, bar, &u);
 	}
 }
 
