@@ -65,17 +65,25 @@ static void count_op(Turn *x, const Op *op)
 	}
 }
 
-static bool has_loop(Op *op, void *user)
+static bool has_work(Op *op, void *user)
 {
-	*(bool *)user |= is_loop(op);
+	*(bool *)user |= op->code == OP_MMA || op->code == OP_TMA_LOAD || op->code == OP_BULK_LOAD;
 	return op->code != OP_PARALLEL;
 }
 
+static bool has_working_loop(Op *op, void *user)
+{
+	if (is_loop(op))
+		tir_walk(op->regions[op->code == OP_WHILE ? 1 : 0], has_work, user);
+	return op->code != OP_PARALLEL;
+}
+
+/* Loops within have turns that nobody knows. */
 static bool counts(Op *op, void *user)
 {
 	if (!is_loop(op))
 		count_op(user, op);
-	return op->code != OP_PARALLEL;
+	return op->code != OP_PARALLEL && !is_loop(op);
 }
 
 /* Innermost loops with products or loads. */
@@ -86,7 +94,7 @@ static bool visit(Op *op, void *user)
 		return op->code != OP_PARALLEL;
 	Region *body = op->regions[op->code == OP_WHILE ? 1 : 0];
 	bool inner = false;
-	tir_walk(body, has_loop, &inner);
+	tir_walk(body, has_working_loop, &inner);
 	if (inner)
 		return true;
 	tir_walk(body, counts, &own);
@@ -142,7 +150,7 @@ void report_roofline(const Tir *t, const Op *kernel, Buffer *out)
 		return;
 	}
 	buffer_put(out, "<p class=note>A turn of each innermost loop with products or loads, those of all roles together, on one multiprocessor (%s) at its full clock, "
-		"which its power limit does not allow for long. Loops are taken to have as many turns as one another.</p>\n<table><tr><th>unit</th><th>clocks</th><th></th><th></th></tr>\n", r->device);
+		"which its power limit does not allow for long. What stands in further loops within is not counted. Loops are taken to have as many turns as one another.</p>\n<table><tr><th>unit</th><th>clocks</th><th></th><th></th></tr>\n", r->device);
 	bar(out, "tensor cores", clocks[0], most, arena_printf(t->arena, "%.1f MFLOP", x.flops * 1e-6));
 	bar(out, "loads", clocks[1], most, arena_printf(t->arena, "%.0f KiB, at %d bytes a clock", x.bytes / 1024, r->loaded));
 	bar(out, "special functions", clocks[2], most, arena_printf(t->arena, "%.0f", x.special));

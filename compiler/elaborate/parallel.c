@@ -26,11 +26,21 @@ static bool eval_option(Elab *E, const Expr *e, const char *what, Op *op, AttrId
 	return true;
 }
 
+static bool eval_extent(Elab *E, const Bind *b, int64_t *extent)
+{
+	static const char what[] = "the extent of an element loop";
+	if (eval_scalar(E, b->extent, what).kind != EV_VALUE)
+		return eval_const_int(E, b->extent, what, extent);
+	elab_error(E, b->extent->loc, E_NOT_CONSTANT, "%s must be known at compile time", what);
+	diag_help(E->d, "a number, and 'if (%s < ..)' within; or by threads: for (i32 %s = thread(); %s < ..; %s += ..)", b->name, b->name, b->name, b->name);
+	return false;
+}
+
 static int eval_extents(Elab *E, const Stmt *s, int64_t *extents)
 {
 	int n = 0;
 	for (const Bind *b = s->binds; b && n < REGION_MAX_ARGS; b = b->next, n++) {
-		if (!eval_const_int(E, b->extent, "the extent of an element loop", &extents[n]))
+		if (!eval_extent(E, b, &extents[n]))
 			return 0;
 		if (extents[n] < 1 || extents[n] > LAYOUT_EXTENT) {
 			elab_error(E, b->loc, E_INDEX, "the extent of an element loop is 1 to %d, not %lld", LAYOUT_EXTENT, (long long)extents[n]);

@@ -129,6 +129,7 @@ typedef struct Uses {
 	const Op *barrier;
 	const Op *wait, *arrive;
 	bool remote; /* some arrive says at which CTA's */
+	bool arrives[MAX_ROLES];
 } Uses;
 
 static void check_arriver(Binder *b, const Op *barrier, const Op *arrive)
@@ -143,6 +144,12 @@ static void check_arriver(Binder *b, const Op *barrier, const Op *arrive)
 	b->ok = false;
 }
 
+static void note_arrival(Uses *u, const Op *op)
+{
+	for (int i = 0; i < u->b->nroles; i++)
+		u->arrives[i] |= u->b->roles[i] == tir_team(op);
+}
+
 static bool visit_use(Op *op, void *user)
 {
 	Uses *u = user;
@@ -153,9 +160,22 @@ static bool visit_use(Op *op, void *user)
 	if (mine && op->code == OP_ARRIVE) {
 		u->arrive = op;
 		u->remote |= operand(op, ARG_RANK) != NULL;
+		note_arrival(u, op);
 		check_arriver(u->b, u->barrier, op);
 	}
 	return op->code != OP_PARALLEL;
+}
+
+/* Of the roles in {from}, each arrives somewhere: a phase that one does not arrive at never completes. */
+static void check_all_arrive(Binder *b, const Op *bar, const Uses *u)
+{
+	for (int i = 0; i < b->nroles; i++) {
+		if (u->arrives[i] || !team_listed(bar, b->roles[i]))
+			continue;
+		diag_error(b->t->diags, u->wait->loc, E_BARRIER, "'%s' is waited for, but role '%s' does not arrive at it", object_name(bar), attr_text(b->roles[i], AT_NAME, ""));
+		diag_note(b->t->diags, bar->loc, "'%s' is from (%s)", object_name(bar), attr_text(bar, AT_FROM, ""));
+		b->ok = false;
+	}
 }
 
 /* Where warps say at which CTA's barrier they arrive, those of every CTA of the cluster arrive at each. */
@@ -175,6 +195,8 @@ static void bind_mbarrier(Binder *b, Op *bar)
 		diag_error(b->t->diags, u.wait->loc, E_BARRIER, "'%s' is waited for, but nobody arrives at it", object_name(bar));
 		diag_note(b->t->diags, bar->loc, "'%s' is declared here", object_name(bar));
 		b->ok = false;
+	} else if (u.wait && b->ok) {
+		check_all_arrive(b, bar, &u);
 	}
 }
 
@@ -212,14 +234,28 @@ static void bind_team(Binder *b, Op *role)
 	attr_set_int(b->t, role, AT_SYNC_ID, take_ids(b, "role", attr_text(role, AT_NAME, ""), n));
 }
 
+static bool visit_sync(Op *op, void *user)
+{
+	Uses *u = user;
+	if ((op->code == OP_SYNC || op->code == OP_SYNC_ARRIVE) && op->nargs && barrier_of(operand(op, ARG_BARRIER)) == u->barrier) {
+		u->wait = op->code == OP_SYNC && !u->wait ? op : u->wait;
+		note_arrival(u, op);
+	}
+	return op->code != OP_PARALLEL;
+}
+
 static void bind_barrier(Binder *b, Op *bar)
 {
+	Uses u = { .b = b, .barrier = bar };
+	tir_walk(b->kernel->regions[0], visit_sync, &u);
 	int64_t warps = attr_get(bar, AT_FROM) ? warps_from(b, bar) : attr_int(bar, AT_COUNT, 1);
 	if (warps > team_warps(b->kernel)) {
 		tir_error(b->t, bar, E_BARRIER, "'%s' counts %lld warps, the CTA has %d", object_name(bar), (long long)warps,
 			team_warps(b->kernel));
 		b->ok = false;
 	}
+	if (u.wait && b->ok)
+		check_all_arrive(b, bar, &u);
 	attr_set_int(b->t, bar, AT_THREADS, 32 * warps);
 	attr_set_int(b->t, bar, AT_ID, take_ids(b, "barrier", object_name(bar), (int)attr_int(bar, AT_ARRAY, 1)));
 }

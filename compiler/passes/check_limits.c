@@ -175,7 +175,7 @@ static void check_pressure(Checker *c, const Op *team)
 			(long long)fragment_registers(c->t, p.largest[i], team));
 }
 
-/* ptxas takes no wgmma without room for its accumulator and what it adds to it. */
+/* ptxas takes no wgmma without room for its accumulator and what it adds to it, neither in the role nor, whatever setmaxnreg says, at the launch. */
 static bool check_wgmma_registers(Op *op, void *user)
 {
 	Checker *c = user;
@@ -184,12 +184,17 @@ static bool check_wgmma_registers(Op *op, void *user)
 	const Op *team = tir_team(op);
 	TileRef d = tile_ref(operand(op, ARG_D)), a = tile_ref(operand(op, ARG_A));
 	int64_t have = team_registers(c->t->machine, team), n = wgmma_columns(c->t->machine, d.shape[1]);
+	int64_t start = launch_registers(c->t->machine, c->kernel);
 	int64_t need = n / 2 + c->t->machine->wgmma_registers + (a.space == TY_FRAG ? c->t->machine->wgmma_a_registers : 0);
-	if (need <= have)
-		return false;
-	diag_error(diags(c), op->loc, E_REGISTERS, "a product of %lld columns takes %lld registers a thread, %s '%s' has %lld", (long long)d.shape[1],
-		(long long)need, team->code == OP_ROLE ? "role" : "kernel", role_name(team), (long long)have);
-	diag_help(c->t->diags, "fewer threads, a higher setmaxnreg of the role, or a product of fewer columns at a time");
+	if (need > start) {
+		diag_error(diags(c), op->loc, E_REGISTERS, "a product of %lld columns takes %lld registers a thread, kernel '%s' of %d warps starts with %lld",
+			(long long)d.shape[1], (long long)need, role_name(c->kernel), c->warps, (long long)start);
+		diag_help(c->t->diags, "setmaxnreg does not count here: fewer threads, or a product of fewer columns at a time");
+	} else if (need > have) {
+		diag_error(diags(c), op->loc, E_REGISTERS, "a product of %lld columns takes %lld registers a thread, %s '%s' has %lld", (long long)d.shape[1],
+			(long long)need, team->code == OP_ROLE ? "role" : "kernel", role_name(team), (long long)have);
+		diag_help(c->t->diags, "a higher setmaxnreg of the role, or a product of fewer columns at a time");
+	}
 	return false;
 }
 

@@ -4,7 +4,8 @@
  * shared op.  Rules, to a fixpoint: products and `.warp` fix `mma`; a copy between whole
  * fragments and an element loop carry a layout from one fragment to the
  * others; reductions give rows(...) or cols(...), or spread of them; what is still open becomes
- * blocked, one op at a time.  The lowering checks that each access matches.
+ * blocked, one op at a time: two dimensions before one, which may be the rows or columns of them.
+ * The lowering checks that each access matches.
  */
 #include "compiler/analysis/index.h"
 #include "compiler/analysis/layout.h"
@@ -14,7 +15,7 @@
 typedef struct Infer {
 	Tir *t;
 	bool changed, failed;
-	Op *open; /* first frag or loop without a layout */
+	Op *open; /* the next frag or loop to be blocked: the first without a layout, of two dimensions if there is one */
 	bool *written; /* by id: the source gives the layout */
 	bool *async;   /* by id of shared tiles: TMA or a product touches it by rows */
 } Infer;
@@ -182,12 +183,26 @@ static bool visit(Op *op, void *user)
 	case OP_PARALLEL: through_loop(in, op); break;
 	default: break;
 	}
-	if (op->code == OP_FRAG && !attr_layout(op) && !in->open)
+	if (op->code == OP_FRAG && !attr_layout(op) && (!in->open || in->open->result->type.rank < op->result->type.rank))
 		in->open = op;
 	return true;
 }
 
-/* Loops whose fragments are still open come after the fragments. */
+/* A loop of two dimensions over memory, whose one-dimensional fragments have its rows or columns. */
+static bool find_line_loop(Op *op, void *user)
+{
+	Infer *in = user;
+	if (op->code != OP_PARALLEL || attr_layout(op) || op->regions[0]->nargs != 2)
+		return true;
+	for (const Op *access = op->regions[0]->first; access; access = access->next) {
+		FragAccess f;
+		if (in->open->code == OP_FRAG && frag_access(op, access, &f) && !attr_layout(f.frag))
+			in->open = op;
+	}
+	return true;
+}
+
+/* Other loops whose fragments are still open come after the fragments. */
 static bool find_open_loop(Op *op, void *user)
 {
 	Infer *in = user;
@@ -261,6 +276,27 @@ static const Form *default_loop_layout(Infer *in, const Op *loop)
 	return rank == 2 ? form_blocked(in->t->arena, 1, width) : form_blocked_line(in->t->arena, width);
 }
 
+/* A fragment is spread over the team that it is declared in. */
+static bool check_team(Op *op, void *user)
+{
+	Infer *in = user;
+	const Op *team = tir_team(op);
+	for (int i = 0; i < op->nargs && !in->failed; i++) {
+		TypeKind kind = op->args[i]->type.kind;
+		if (kind != TY_FRAG && kind != TY_VIEW_FRAG)
+			continue;
+		const Op *frag = tile_ref(op->args[i]).object, *own = tir_team(frag);
+		if (attr_int(frag, AT_WARP_SCOPE, 0) || team_warps(own) == team_warps(team))
+			continue;
+		tir_error(in->t, op, E_ROLE, "'%s' is spread over the %d warps of kernel '%s', role '%s' has %d", object_name(frag), team_warps(own),
+			attr_text(own, AT_NAME, "?"), attr_text(team, AT_NAME, "?"), team_warps(team));
+		diag_note(in->t->diags, frag->loc, "'%s' is declared here", object_name(frag));
+		diag_help(in->t->diags, "declare it in the role");
+		in->failed = true;
+	}
+	return true;
+}
+
 static void infer_kernel(Infer *in, Op *kernel)
 {
 	for (;;) {
@@ -273,6 +309,8 @@ static void infer_kernel(Infer *in, Op *kernel)
 			return;
 		if (!in->open)
 			tir_walk(kernel->regions[0], find_open_loop, in);
+		else if (in->open->result->type.rank == 1)
+			tir_walk(kernel->regions[0], find_line_loop, in);
 		if (!in->open)
 			return;
 		give(in, in->open, in->open->code == OP_FRAG ? default_frag_layout(in, in->open) : default_loop_layout(in, in->open), in->open);
@@ -388,6 +426,42 @@ static void check_copies(Infer *in, const Op *loop, const Layout *l)
 	}
 }
 
+static bool reads(const Region *body, const Value *v, const Op *frag)
+{
+	const Op *d = v->def;
+	if (!d || d->parent != body)
+		return false;
+	if (d->code == OP_LOAD && object_of(d) == frag)
+		return true;
+	for (int i = 0; i < d->nargs; i++)
+		if (reads(body, d->args[i], frag))
+			return true;
+	return false;
+}
+
+/* An element of a fragment is stored by one of the loop, or with one value: a sum would be of a thread's own elements, and of those of a batch not even that. */
+static void check_repeated(Infer *in, const Op *loop)
+{
+	const Region *body = loop->regions[0];
+	const Attr *ext = attr_get(loop, AT_EXTENTS);
+	for (const Op *op = body->first; op; op = op->next) {
+		FragAccess f;
+		if (op->code != OP_STORE || !frag_access(loop, op, &f))
+			continue;
+		const Value *v = operand(op, ARG_VALUE), *mask = access_mask(op);
+		for (int arg = 0; arg < body->nargs; arg++) {
+			bool indexed = f.arg[0] == arg || (f.rank > 1 && f.arg[1] == arg);
+			bool differs = depends_on_arg(body, v, arg) || reads(body, v, f.frag) || (mask && depends_on_arg(body, mask, arg));
+			if (indexed || !differs || ext->list[arg] == 1)
+				continue;
+			tir_error(in->t, op, E_LAYOUT, "the loop's %lld elements along its %sindex all store the same one of '%s', in different threads and in no order",
+				(long long)ext->list[arg], body->nargs == 1 ? "" : arg == 0 ? "first " : "second ", object_name(f.frag));
+			diag_help(in->t->diags, "'reduce_sum', 'reduce_max' and 'reduce_min' make one element of a row's or a column's");
+			in->failed = true;
+		}
+	}
+}
+
 /* A thread has 2 of each 8 columns, 4 of each 16: parts that begin or end elsewhere are in other threads than what they are copied with. */
 static void check_part(Infer *in, const Op *op, const TileRef *r)
 {
@@ -459,6 +533,7 @@ static bool check_layout(Op *op, void *user)
 		report_unfit(in, op, shape, why);
 	} else if (op->code == OP_PARALLEL) {
 		check_copies(in, op, l);
+		check_repeated(in, op);
 	}
 	return true;
 }
@@ -470,9 +545,11 @@ bool pass_infer_layouts(Tir *t)
 	for (Op *k = t->first; k; k = k->next) {
 		Infer in = { .t = t, .written = written, .async = async };
 		tir_walk(k->regions[0], note_written, &in);
+		tir_walk(k->regions[0], check_team, &in);
 		tir_walk(k->regions[0], mark_async_tile, &in);
 		tir_walk(k->regions[0], finish_shared, &in);
-		infer_kernel(&in, k);
+		if (!in.failed)
+			infer_kernel(&in, k);
 		if (!in.failed)
 			tir_walk(k->regions[0], check_layout, &in);
 		if (!in.failed)

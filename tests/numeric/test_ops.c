@@ -119,6 +119,17 @@ static void test_transposed(void **state)
 	check_square(*state, "transposed", square(*state, TILERT_BF16), ref_transposed, 0, 0);
 }
 
+static void ref_beside(const double *x, double *y)
+{
+	for (int i = 0; i < ELEMENTS; i++)
+		y[i] = x[i / S * S] * x[i % S] + x[S + i % S];
+}
+
+static void test_beside(void **state)
+{
+	check_square(*state, "beside", square(*state, TILERT_F32), ref_beside, 1e-6, 1e-6);
+}
+
 static void ref_varied(const double *x, double *y)
 {
 	static const double factor[] = { 1, -2, -2 };
@@ -481,6 +492,7 @@ int main(void)
 		cmocka_unit_test(test_running_sums),
 		cmocka_unit_test(test_suffix_sums_of_16),
 		cmocka_unit_test(test_transposed),
+		cmocka_unit_test(test_beside),
 		cmocka_unit_test(test_varied),
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_met),
