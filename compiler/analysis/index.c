@@ -49,19 +49,50 @@ static bool inside(const Region *loop, const Op *op)
 
 static bool differs_each_time(Opcode c) { return c == OP_ATOMIC || c == OP_PTX || c == OP_CLOCK; }
 
-bool depends_on_arg(const Region *loop, const Value *v, int arg)
+/* What a value is computed from in a loop.  Values that have been asked about are remembered, or what is used twice at each step would be asked about 2^steps times. */
+typedef bool IsSource(const Region *loop, const Value *v, const void *user);
+enum { REMEMBERED = 256 };
+
+static bool computed_from(const Region *loop, const Value *v, const Value **asked, IsSource *is_source, const void *user)
+{
+	const Value **slot = &asked[(unsigned)v->id % REMEMBERED];
+	if (*slot == v)
+		return false;
+	*slot = v;
+	if (is_source(loop, v, user))
+		return true;
+	if (!v->def || !inside(loop, v->def))
+		return false;
+	for (int i = 0; i < v->def->nargs; i++)
+		if (computed_from(loop, v->def->args[i], asked, is_source, user))
+			return true;
+	return false;
+}
+
+static bool is_source_arg(const Region *loop, const Value *v, const void *arg)
 {
 	int a;
 	if (is_arg(loop, v, &a))
-		return a == arg;
-	if (!v->def || !inside(loop, v->def))
-		return false;
-	if (differs_each_time(v->def->code))
-		return true;
-	for (int i = 0; i < v->def->nargs; i++)
-		if (depends_on_arg(loop, v->def->args[i], arg))
-			return true;
-	return false;
+		return a == *(const int *)arg;
+	return v->def && inside(loop, v->def) && differs_each_time(v->def->code);
+}
+
+bool depends_on_arg(const Region *loop, const Value *v, int arg)
+{
+	const Value *asked[REMEMBERED] = { NULL };
+	return computed_from(loop, v, asked, is_source_arg, &arg);
+}
+
+static bool is_read_of(const Region *loop, const Value *v, const void *tile)
+{
+	(void)loop;
+	return v->def && v->def->code == OP_LOAD && tile_ref(operand(v->def, ARG_OBJECT)).object == tile;
+}
+
+bool depends_on_tile(const Region *loop, const Value *v, const Op *tile)
+{
+	const Value *asked[REMEMBERED] = { NULL };
+	return computed_from(loop, v, asked, is_read_of, tile);
 }
 
 enum { SIGN_DEPTH = 8 };

@@ -9,6 +9,8 @@ typedef struct LoopIndex { bool known; int arg; int64_t offset; } LoopIndex;
 LoopIndex loop_index(const Region *loop, const Value *v);
 /* Whether v is computed from argument `arg` of the loop in any way, or by what gives another value each time. */
 bool depends_on_arg(const Region *loop, const Value *v, int arg);
+/* From an element of a tile that the loop reads. */
+bool depends_on_tile(const Region *loop, const Value *v, const Op *tile);
 /* v grows by one with argument arg, at least within aligned runs of value_divisor(loop, v, arg). */
 bool unit_in_arg(const Region *loop, const Value *v, int arg);
 /* The largest power of two (at most 4096) known to divide v, with loop arguments counted as zero when `zero_arg` is theirs. */

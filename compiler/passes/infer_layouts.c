@@ -426,19 +426,6 @@ static void check_copies(Infer *in, const Op *loop, const Layout *l)
 	}
 }
 
-static bool reads(const Region *body, const Value *v, const Op *frag)
-{
-	const Op *d = v->def;
-	if (!d || d->parent != body)
-		return false;
-	if (d->code == OP_LOAD && object_of(d) == frag)
-		return true;
-	for (int i = 0; i < d->nargs; i++)
-		if (reads(body, d->args[i], frag))
-			return true;
-	return false;
-}
-
 /* An element of a fragment is stored by one of the loop, or with one value: a sum would be of a thread's own elements, and of those of a batch not even that. */
 static void check_repeated(Infer *in, const Op *loop)
 {
@@ -451,7 +438,7 @@ static void check_repeated(Infer *in, const Op *loop)
 		const Value *v = operand(op, ARG_VALUE), *mask = access_mask(op);
 		for (int arg = 0; arg < body->nargs; arg++) {
 			bool indexed = f.arg[0] == arg || (f.rank > 1 && f.arg[1] == arg);
-			bool differs = depends_on_arg(body, v, arg) || reads(body, v, f.frag) || (mask && depends_on_arg(body, mask, arg));
+			bool differs = depends_on_arg(body, v, arg) || depends_on_tile(body, v, f.frag) || (mask && depends_on_arg(body, mask, arg));
 			if (indexed || !differs || ext->list[arg] == 1)
 				continue;
 			tir_error(in->t, op, E_LAYOUT, "the loop's %lld elements along its %sindex all store the same one of '%s', in different threads and in no order",
