@@ -84,8 +84,10 @@ static int eval_extents(Elab *E, const Decl *d, View *v)
 		elab_error(E, d->loc, E_LIMIT, "'%s' has more than %d bytes", d->name, MAX_TILE_BYTES);
 		return 0;
 	}
-	if (!v->rank)
+	if (!v->rank) {
 		elab_error(E, d->loc, E_SHAPE, "'%s' has no extents", d->name);
+		diag_help(E->d, "one element is %s[1]; a variable of each thread has neither 'shared' nor 'frag' before its type", d->name);
+	}
 	return v->rank;
 }
 

@@ -334,6 +334,7 @@ bool check_writable(Elab *E, Loc loc, const View *v);
 /* Constant slices of a tensor lie in it; limited: the first is cut at run time. */
 bool slices_fit(Elab *E, Loc loc, const View *v, bool limited);
 bool same_shape(Elab *E, Loc loc, const char *what, const View *a, const View *b);
+bool box_shape(Elab *E, Loc loc, const char *what, const View *global, const View *tile); /* of TMA */
 Ev ev_tile(const View *v);
 
 /* ---- barriers.c ---- */

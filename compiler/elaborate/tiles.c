@@ -395,6 +395,15 @@ bool slices_fit(Elab *E, Loc loc, const View *v, bool limited)
 	return true;
 }
 
+bool box_shape(Elab *E, Loc loc, const char *what, const View *global, const View *tile)
+{
+	int64_t box[TIR_MAX_RANK], rows[TIR_MAX_RANK];
+	int n = proper_extents(global, box), m = proper_extents(tile, rows);
+	if (!global->trans && !tile->trans && !runtime_extent(global) && box_fills(box, n, rows, m))
+		return true;
+	return same_shape(E, loc, what, global, tile);
+}
+
 bool same_shape(Elab *E, Loc loc, const char *what, const View *a, const View *b)
 {
 	int64_t x[TIR_MAX_RANK], y[TIR_MAX_RANK];

@@ -115,7 +115,8 @@ static bool transfer_fits(Elab *E, const Call *c, const View *global, const View
 {
 	if (c->b->op == OP_BULK_LOAD || c->b->op == OP_BULK_STORE)
 		return bulk_fits(E, c, global, shared) && slices_fit(E, c->e->loc, global, false);
-	if (!same_shape(E, c->e->loc, c->b->name, c->arg[0].view, c->arg[1].view))
+	bool tma = c->b->op == OP_TMA_LOAD || c->b->op == OP_TMA_STORE;
+	if (tma ? !box_shape(E, c->e->loc, c->b->name, global, shared) : !same_shape(E, c->e->loc, c->b->name, c->arg[0].view, c->arg[1].view))
 		return false;
 	return same_type(E, c, c->arg[0].view, c->arg[1].view) && check_limit(E, c, global, shared);
 }

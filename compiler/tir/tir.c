@@ -460,6 +460,23 @@ TileRef tile_ref(const Value *v)
 	return r;
 }
 
+bool box_fills(const int64_t *box, int n, const int64_t *tile, int m)
+{
+	int more = n - m;
+	int64_t rows = 1;
+	if (more < 0 || (more > 0 && m < 2))
+		return false;
+	for (int k = 0; m && k <= more; k++) {
+		if (box[k] < 1 || box[k] > tile[0])
+			return false;
+		rows = rows > tile[0] ? rows : rows * box[k];
+	}
+	for (int k = 1; k < m; k++)
+		if (box[more + k] != tile[k])
+			return false;
+	return !m || rows == tile[0];
+}
+
 int first_slice(const TileRef *r)
 {
 	for (int d = 0; d < r->object_rank; d++)

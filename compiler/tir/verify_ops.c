@@ -365,13 +365,32 @@ static bool shapes_agree(const TileRef *a, const TileRef *b)
 	}
 }
 
+static int proper_extents(const TileRef *r, int64_t *out)
+{
+	int n = 0;
+	for (int k = 0; k < r->rank; k++)
+		if (r->shape[k] != 1)
+			out[n++] = r->shape[k];
+	return n;
+}
+
+static bool is_box(const Op *op, const TileRef *source, const TileRef *target)
+{
+	int64_t box[TIR_MAX_RANK], tile[TIR_MAX_RANK];
+	bool load = op->code == OP_TMA_LOAD;
+	if (!load && op->code != OP_TMA_STORE)
+		return false;
+	int n = proper_extents(load ? source : target, box), m = proper_extents(load ? target : source, tile);
+	return box_fills(box, n, tile, m);
+}
+
 static bool need_same_shape(Verifier *v, const Op *op)
 {
 	const Value *source = operand(op, ARG_SOURCE), *target = operand(op, ARG_TARGET);
 	TileRef s = tile_ref(source), d = tile_ref(target);
 	if (source->def->code == OP_TENSOR || target->def->code == OP_TENSOR)
 		return true; /* a whole tensor: its extents are run-time values */
-	return shapes_agree(&s, &d) || verify_bad(v, op, "%s and %s do not agree", type_text(v->t->arena, source->type),
+	return shapes_agree(&s, &d) || is_box(op, &s, &d) || verify_bad(v, op, "%s and %s do not agree", type_text(v->t->arena, source->type),
 		type_text(v->t->arena, target->type));
 }
 

@@ -254,6 +254,59 @@ static void stored_rows_are_whole_16_bytes(void **state)
 	tensor_free(&y);
 }
 
+/* ---- boxes of more dimensions than their tile ---- */
+
+enum { TOKENS = 40, HEADS = 12, CHANNELS = 128, GROUP = 4, PACKED = 64 };
+
+/* Row r of a tile that head group b and the tokens from t on fill. */
+static double head_of(const TestTensor *x, int b, int t, int end, int r, int channel)
+{
+	int token = t + r / GROUP;
+	return token < end && token < TOKENS ? x->value[(token * HEADS + GROUP * b + r % GROUP) * CHANNELS + channel] : 0;
+}
+
+static void check_packed(TileRun *r, int t, int end)
+{
+	static double packed[HEADS / GROUP * PACKED * CHANNELS], part[HEADS / GROUP * PACKED * 16], linear[HEADS / GROUP * 16 * 16];
+	TestTensor x = tensor_new(r, TILERT_BF16, 3, (int64_t[]){ TOKENS, HEADS, CHANNELS }), y = tensor_new(r, TILERT_BF16, 3, (int64_t[]){ TOKENS, HEADS, CHANNELS });
+	TestTensor s = tensor_new(r, TILERT_BF16, 3, (int64_t[]){ HEADS / GROUP, PACKED, CHANNELS }), p = tensor_new(r, TILERT_BF16, 3, (int64_t[]){ HEADS / GROUP, PACKED, 16 });
+	TestTensor l = tensor_new(r, TILERT_BF16, 3, (int64_t[]){ HEADS / GROUP, 16, 16 });
+
+	tensor_random(r, &x, -1, 1);
+	tilert_arg args[] = { arg_tensor("x", &x), arg_tensor("y", &y), arg_tensor("packed", &s), arg_tensor("part", &p), arg_tensor("linear", &l), arg_int("t", t), arg_int("e", end) };
+	run_launch(r, "pack_heads", args, 7);
+	for (int k = 0; k < HEADS / GROUP * PACKED; k++) {
+		int b = k / PACKED, row = k % PACKED;
+		for (int c = 0; c < CHANNELS; c++)
+			packed[k * CHANNELS + c] = head_of(&x, b, t, end, row, c);
+		for (int c = 0; c < 16; c++)
+			part[k * 16 + c] = row < 8 || row >= 28 ? UNTOUCHED : head_of(&x, b, t, end, row - 8, 32 + c);
+	}
+	for (int k = 0; k < HEADS / GROUP * 16 * 16; k++)
+		linear[k] = head_of(&x, k / 256, t, TOKENS, k / 16 % 16, 112 + k % 16);
+	tensor_compare(&s, packed, 0, 0);
+	tensor_compare(&p, part, 0, 0);
+	tensor_compare(&l, linear, 0, 0);
+	tensor_download(&y);
+	for (int k = 0; k < TOKENS * HEADS * CHANNELS; k++) {
+		int token = k / (HEADS * CHANNELS);
+		if (token >= t && token < t + PACKED / GROUP && token < end)
+			assert_true(y.value[k] == x.value[k]);
+		else
+			assert_true(isnan(y.value[k]));
+	}
+	tensor_free(&x), tensor_free(&y), tensor_free(&s), tensor_free(&p), tensor_free(&l);
+}
+
+static void boxes_of_heads_are_rows(void **state)
+{
+	check_packed(*state, 3, 100);
+	check_packed(*state, 20, 29);
+	check_packed(*state, 30, TOKENS);
+	check_packed(*state, 37, 38);
+	check_packed(*state, 5, 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +314,7 @@ int main(void)
 		cmocka_unit_test(boxes_fill_parts),
 		cmocka_unit_test(boxes_fill_panels),
 		cmocka_unit_test(boxes_store_parts),
+		cmocka_unit_test(boxes_of_heads_are_rows),
 		cmocka_unit_test(columns_are_checked),
 		cmocka_unit_test(one_end_is_cut),
 		cmocka_unit_test(boxes_with_nothing_inside_are_zero),
