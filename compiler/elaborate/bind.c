@@ -211,10 +211,20 @@ static void define_absent_parts(Elab *E, const Decl *p, const Sym *y)
 
 /* ---- binding ---- */
 
+static bool bind_dim(Elab *E, const Decl *p, const Sym *dim)
+{
+	Sym *y = sym_define(E, p->loc, p->name, SYM_DIM);
+	y->dim = dim->dim;
+	y->origin = dim->origin ? dim->origin : dim;
+	return true;
+}
+
 static bool bind_one(Elab *E, const Decl *p, Argument *a, const Stmt *body)
 {
 	const Sym *type = p->kind == DE_SCALAR && p->type_name ? sym_find(E, p->type_name) : NULL;
 	Ev x = a->x;
+	if (a->dim)
+		return bind_dim(E, p, a->dim);
 	if (x.kind == EV_ERROR)
 		return false;
 	if (x.kind == EV_ABSENT) {
@@ -262,6 +272,9 @@ Argument eval_argument(Elab *E, const Expr *e, const Decl *p)
 	const Sym *absent = named_absent(E, e);
 	if (absent)
 		return (Argument){ .loc = e->loc, .x = { .kind = EV_ABSENT, .absent = absent } };
+	const Sym *y = p->member && p->kind == DE_SCALAR && p->dtype == DT_I32 ? sym_of(E, e) : NULL;
+	if (y && y->kind == SYM_DIM)
+		return (Argument){ .loc = e->loc, .dim = y };
 	Argument a = is_reference(p) ? eval_reference(E, e) : (Argument){ .x = eval(E, e) };
 	a.loc = e->loc;
 	return a;

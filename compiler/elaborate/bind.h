@@ -9,6 +9,7 @@ typedef struct Argument {
 	Ev x;
 	Sym *from; /* the variable of an element loop that is assigned */
 	Sym *copy; /* the parameter that stands for it */
+	const Sym *dim; /* a member that is a dim: a kernel has the dims that it uses */
 } Argument;
 
 /* Tiles stay references, elements are loaded, what does not exist is EV_ABSENT. */

@@ -95,7 +95,7 @@ typedef struct Sym {
 	int dim;          /* SYM_DIM: order of declaration */
 	const Decl *decl; /* SYM_FN, SYM_STRUCT, SYM_KERNEL */
 	bool derived;     /* bound by a member of a struct that the function takes */
-	const struct Sym *origin; /* SYM_ABSENT of a function: what was to be passed */
+	const struct Sym *origin; /* SYM_ABSENT of a function: what was to be passed; SYM_DIM of a struct: the dim */
 } Sym;
 
 typedef struct Scope {

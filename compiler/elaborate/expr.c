@@ -45,7 +45,7 @@ static Ev eval_sym(Elab *E, const Expr *e, const Sym *y)
 		diag_help(E->d, "name the struct's, s.%s", e->name);
 		return ev_error();
 	case SYM_DIM: {
-		Ev dim = dim_value(E, e->loc, y->name, y->dim);
+		Ev dim = dim_value(E, e->loc, y->origin ? y->origin->name : y->name, y->dim);
 		return E->at.in_stride ? ev_cast(E, e->loc, dim, DT_I64) : dim;
 	}
 	default: return scalar_of_sym(E, e, y);
