@@ -284,7 +284,7 @@ static bool same_value(const Value *x, const Value *y)
 static bool arrive_passes(const Op *op)
 {
 	switch (op->code) {
-	case OP_TMA_LOAD: case OP_BULK_LOAD: case OP_FENCE_ASYNC: case OP_STORE_WAIT:
+	case OP_TMA_LOAD: case OP_BULK_LOAD:
 	case OP_GET: case OP_SET: case OP_CLOCK: case OP_STAMP:
 		return true;
 	default:
