@@ -260,11 +260,13 @@ static bool set_of_var(const Op *from, const Op *to, const Value *var)
 
 /* Whether two uses are the same number, x having been computed before y; a var
  * read twice is when nothing between the two reads can have set it. */
-static bool same_value(const Value *x, const Value *y)
+static bool same_values(const Value *x, const Value *y, int *left)
 {
 	int64_t i, j;
 	if (x == y)
 		return true;
+	if ((*left)-- <= 0)
+		return false;
 	if (value_const_int(x, &i) && value_const_int(y, &j))
 		return i == j;
 	const Op *a = x->def, *b = y->def;
@@ -275,10 +277,14 @@ static bool same_value(const Value *x, const Value *y)
 	if (op_info(a->code)->effect != FX_PURE || a->attrs || b->attrs || !a->nargs)
 		return false;
 	for (int k = 0; k < a->nargs; k++)
-		if (!same_value(a->args[k], b->args[k]))
+		if (!same_values(a->args[k], b->args[k], left))
 			return false;
 	return true;
 }
+
+enum { MOST_VALUES = 4096 }; /* looked at, of those that two are made of: index.c */
+
+static bool same_value(const Value *x, const Value *y) { return same_values(x, y, &(int){ MOST_VALUES }); }
 
 /* What an arrive may move up across: nothing that it releases or orders. */
 static bool arrive_passes(const Op *op)
