@@ -391,7 +391,7 @@ static void pass_op(Flow *f, Op *op, void *state)
 	Announced *a = f->user;
 	if (op->code == OP_ARRIVE)
 		bits_add(state, a->number[barrier_of(operand(op, ARG_BARRIER))->result->id]);
-	if (!is_load(op) || bits_has(state, a->number[barrier_of(operand(op, ARG_BARRIER))->result->id]))
+	if (!is_load(op) || !attr_int(op, AT_EXPECT, 1) || bits_has(state, a->number[barrier_of(operand(op, ARG_BARRIER))->result->id]))
 		return;
 	Unannounced *u = ARENA_NEW(f->arena, Unannounced);
 	*u = (Unannounced){ a->loads, op };

@@ -50,7 +50,7 @@ static Facts *facts_of(Carry *c, const Value *v) { return v->id < c->nfacts ? &c
 static OperandId use_operand(const Op *op)
 {
 	switch (op->code) {
-	case OP_WAIT: case OP_ARRIVE: case OP_TMA_LOAD: case OP_BULK_LOAD: return ARG_USE;
+	case OP_WAIT: case OP_ARRIVE: case OP_TMA_LOAD: case OP_BULK_LOAD: return attr_int(op, AT_SLOT, 0) ? ARG_NONE : ARG_USE;
 	case OP_MOD: return attr_int(op, AT_USE, 0) ? ARG_A : ARG_NONE;
 	default: return ARG_NONE;
 	}
