@@ -185,11 +185,26 @@ static void limit_coords(Lower *L, const TileRef *g, const Value *limit, bool st
 		*last = either_of(L, LLVMIntULT, *last, extent);
 }
 
+/* Coordinates have 32 bits; what lies beyond is as far outside of any tensor, at a multiple of what columns begin at. */
+static V coordinate(Lower *L, const Value *start)
+{
+	DType type = start->type.dtype;
+	V v = value_of(L, start);
+	if (dtype_bits(type) < 32 || type == DT_I32)
+		return to_i32(L, start);
+	T t = LLVMTypeOf(v);
+	V least = LLVMConstInt(t, (uint64_t)INT32_MIN, 1), most = LLVMConstInt(t, INT32_MAX & ~127, 0);
+	if (dtype_is_signed(type))
+		v = intrinsic(L, "llvm.smax", &t, 1, (V[]){ v, least }, 2);
+	v = intrinsic(L, dtype_is_signed(type) ? "llvm.smin" : "llvm.umin", &t, 1, (V[]){ v, most }, 2);
+	return convert(L, v, type, DT_I32);
+}
+
 static int tma_coords(Lower *L, const Op *op, const TensorMap *m, const TileRef *g, int col, V *coord)
 {
 	int n = 0;
 	for (int d = g->object_rank - 1; d >= 0; d--)
-		coord[n++] = g->start[d] ? to_i32(L, g->start[d]) : const_i32(L, 0);
+		coord[n++] = g->start[d] ? coordinate(L, g->start[d]) : const_i32(L, 0);
 	if (col)
 		coord[0] = build_add(L, coord[0], const_i32(L, col));
 	if (m->panels)
