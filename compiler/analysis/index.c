@@ -20,6 +20,8 @@ static bool converts_integer(const Op *cast) { return dtype_is_int(operand(cast,
 /* No number of a loop is cut off. */
 static bool keeps_index(const Op *cast) { return converts_integer(cast) && dtype_is_int(cast->result->type.dtype) && dtype_bits(cast->result->type.dtype) >= 32; }
 
+static int64_t wrapped_sum(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+
 static LoopIndex index_of(const Region *loop, const Value *v, int *left)
 {
 	int arg;
@@ -35,9 +37,9 @@ static LoopIndex index_of(const Region *loop, const Value *v, int *left)
 	if (v->def->code == OP_ADD || v->def->code == OP_SUB) {
 		LoopIndex a = index_of(loop, operand(v->def, ARG_A), left), b = index_of(loop, operand(v->def, ARG_B), left);
 		if (a.known && b.known && b.arg < 0)
-			return (LoopIndex){ true, a.arg, v->def->code == OP_ADD ? a.offset + b.offset : a.offset - b.offset };
+			return (LoopIndex){ true, a.arg, v->def->code == OP_ADD ? wrapped_sum(a.offset, b.offset) : wrapped_sum(a.offset, wrapped_sum(~b.offset, 1)) };
 		if (a.known && b.known && a.arg < 0 && v->def->code == OP_ADD)
-			return (LoopIndex){ true, b.arg, a.offset + b.offset };
+			return (LoopIndex){ true, b.arg, wrapped_sum(a.offset, b.offset) };
 	}
 	return (LoopIndex){ 0 };
 }
@@ -151,8 +153,8 @@ static int64_t low_power(int64_t c)
 {
 	if (c == 0)
 		return MOST_DIVISOR;
-	int64_t p = c & -c;
-	return smaller(p, MOST_DIVISOR);
+	uint64_t p = (uint64_t)c & -(uint64_t)c;
+	return p < MOST_DIVISOR ? (int64_t)p : MOST_DIVISOR;
 }
 
 static int64_t divisor(const Region *loop, const Value *v, int zero_arg, int *left);

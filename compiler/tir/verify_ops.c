@@ -89,8 +89,27 @@ static bool need_word(Verifier *v, const Op *op, AttrId id, const char *const *w
 
 /* ---- declarations ---- */
 
+/* What may stand before a tensor: lowering has its strides before there is code. */
+static bool makes_strides(const Op *op)
+{
+	if (op->code == OP_TENSOR || op->code == OP_DIM || op->code == OP_PARAM || op->code == OP_GRID)
+		return true;
+	return op_info(op->code)->effect == FX_PURE && op->code != OP_VIEW && op->code != OP_PICK;
+}
+
+static void check_tensor_place(Verifier *v, const Op *op)
+{
+	for (const Op *p = op->prev; p; p = p->code == OP_TENSOR ? NULL : p->prev) /* what is before another has been looked at */
+		if (!makes_strides(p)) {
+			verify_bad(v, op, "a tensor behind '%s'", op_info(p->code)->text);
+			return;
+		}
+}
+
 static void check_decl_place(Verifier *v, const Op *op)
 {
+	if (op->code == OP_TENSOR)
+		check_tensor_place(v, op);
 	if (op->code == OP_FRAG || op->code == OP_VAR)
 		return;
 	if (op_info(op->code)->effect == FX_DECL && op->parent->owner->code != OP_KERNEL)

@@ -330,6 +330,7 @@ static const struct { const char *op, *error; } ill_formed[] = {
 	{ "%1 = frag : shared<f32, 4>", "the result is shared<f32, 4>" },
 	{ "%1 = tensor %z, %z {name=\"y\", dir=1} : tensor<f32, rank 2>", "2 operands for rank 2" },
 	{ "%1 = tensor %z {name=\"y\", dir=4} : tensor<f32, rank 1>", "{dir} is 4" },
+	{ "%1 = tensor %z, %z {name=\"y\", dir=1} : tensor<f32, rank 1>", "a tensor behind '" },
 	{ "%1 = mbarrier {name=\"n\", slots=1} : mbarrier", "neither {from} nor {count}" },
 	{ "%1 = barrier {name=\"n\"} : barrier", "neither {from} nor {count}" },
 	{ "role {name=\"A\", first_warp=0, warps=1} (%i : i32) { }", "{instances} is missing" },
