@@ -549,6 +549,16 @@ static void check_ptx(Verifier *v, const Op *op)
 		verify_bad(v, op, "%s", why);
 }
 
+static void check_weave(Verifier *v, const Op *op)
+{
+	DType from = operand(op, ARG_SOURCE)->type.dtype, to = operand(op, ARG_TARGET)->type.dtype;
+	need_same_shape(v, op);
+	if (dtype_bits(to) != 8 || to == DT_BOOL)
+		verify_bad(v, op, "the target is of %s, not of 8 bits", dtype_name(to));
+	if (attr_get(op, AT_BYTE) && dtype_bits(from) != 16)
+		verify_bad(v, op, "a byte of %s, not of 16 bits", dtype_name(from));
+}
+
 static void check_op(Verifier *v, const Op *op)
 {
 	switch (op->code) {
@@ -561,7 +571,8 @@ static void check_op(Verifier *v, const Op *op)
 	case OP_STORE: check_element(v, op, operand(op, ARG_VALUE)->type.dtype); break;
 	case OP_ATOMIC: check_atomic(v, op); break;
 	case OP_FILL: check_fill(v, op); break;
-	case OP_COPY: case OP_WEAVE: need_same_shape(v, op); break;
+	case OP_COPY: need_same_shape(v, op); break;
+	case OP_WEAVE: check_weave(v, op); break;
 	case OP_MMA: check_mma(v, op); break;
 	case OP_REDUCE: check_reduce(v, op); break;
 	case OP_SCAN: check_scan(v, op); break;

@@ -293,6 +293,8 @@ static const struct { const char *op, *error; } ill_formed[] = {
 	{ "%1 = view %s, %z {dims=[8, 0]} : view.frag<bf16, 8x64>", "not a view of its object" },
 	{ "%1 = thread : i32 %2 = view %d, %1 {dims=[8, 0]} : view.frag<f32, 8x64>", "not a constant" },
 	{ "%1 = view %s {dims=[0, 0]} : view.shared<bf16, 64x64> %2 = view %1 {dims=[0, 0]} : view.shared<bf16, 64x64>", "operand 0 is not an object" },
+	{ "weave %d, %d", "the target is of f32, not of 8 bits" },
+	{ "%1 = frag : frag<u8, 64x64> weave %d, %1 {byte=0}", "a byte of f32, not of 16 bits" },
 	{ "reduce %d, %e {kind=\"sum\", axis=2}", "{axis} is 2" },
 	{ "reduce %d, %d {kind=\"sum\", axis=0}", "does not reduce" },
 	{ "scan %d {kind=\"max\", axis=0}", "{kind} is \"max\"" },
