@@ -72,6 +72,8 @@ static V slot_address(Lower *L, const Value *v, V slot)
 	return barrier_address(L, bar, slot);
 }
 
+static void check_use(Lower *L, const Op *bar, const Value *use) { check_number(L, use, bar, to_i32(L, use), (int64_t)INT32_MAX + 1, "use"); }
+
 /* Of a use number, or a slot (carry_slots).  A use before the first may only be waited for. */
 static V use_address(Lower *L, const Op *op, const Value *v, const Value *use)
 {
@@ -80,7 +82,7 @@ static V use_address(Lower *L, const Op *op, const Value *v, const Value *use)
 	if (!attr_int(bar, AT_RING, 0))
 		check_number(L, use, bar, n, slots_of_each(bar), "slot");
 	else if (!attr_int(op, AT_SLOT, 0))
-		check_number(L, use, bar, n, (int64_t)INT32_MAX + 1, "use");
+		check_use(L, bar, use);
 	return slot_address(L, v, attr_int(op, AT_SLOT, 0) ? n : slot_of(L, barrier_of(v), n));
 }
 
@@ -360,6 +362,7 @@ void lower_async(Lower *L, const Op *op)
 		L->ops->mbar_wait(L, at, to_i32(L, operand(op, ARG_PARITY)));
 		break;
 	}
+	case OP_CHECK_USE: check_use(L, barrier_of(operand(op, ARG_BARRIER)), operand(op, ARG_USE)); break;
 	case OP_TMA_LOAD: lower_tma_load(L, op); break;
 	case OP_TMA_STORE: lower_tma_store(L, op); break;
 	case OP_BULK_LOAD: case OP_BULK_STORE: lower_bulk(L, op); break;

@@ -407,6 +407,8 @@ static void rewrite(Carry *c, Op *op)
 		replace_everywhere(op->parent, op->result, p.slot); /* a value is visible in its region alone */
 		tir_remove(op);
 	} else {
+		if (may_be_negative(c, operand(op, at)))
+			tir_insert_before(op, tir_op(c->t, OP_CHECK_USE, op->loc, type_none(), 2, (Value *[]){ operand(op, ARG_BARRIER), operand(op, at) }));
 		set_operand(op, at, p.slot);
 		attr_set_int(c->t, op, AT_SLOT, 1);
 	}
