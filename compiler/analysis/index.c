@@ -1,6 +1,9 @@
 /* index.c - affine form and divisibility of index values. */
 #include "compiler/analysis/index.h"
 
+/* Values that are made of one another twice at each step have as many paths as 2 to the number of steps: so many are looked at. */
+enum { MOST_VALUES = 4096 };
+
 static bool is_arg(const Region *loop, const Value *v, int *arg)
 {
 	for (int i = 0; loop && i < loop->nargs; i++)
@@ -17,7 +20,9 @@ static bool converts_integer(const Op *cast) { return dtype_is_int(operand(cast,
 /* No number of a loop is cut off. */
 static bool keeps_index(const Op *cast) { return converts_integer(cast) && dtype_is_int(cast->result->type.dtype) && dtype_bits(cast->result->type.dtype) >= 32; }
 
-LoopIndex loop_index(const Region *loop, const Value *v)
+static int64_t wrapped_sum(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+
+static LoopIndex index_of(const Region *loop, const Value *v, int *left)
 {
 	int arg;
 	int64_t c;
@@ -25,19 +30,21 @@ LoopIndex loop_index(const Region *loop, const Value *v)
 		return (LoopIndex){ true, arg, 0 };
 	if (value_const_int(v, &c))
 		return (LoopIndex){ true, -1, c };
-	if (!v->def)
+	if (!v->def || (*left)-- <= 0)
 		return (LoopIndex){ 0 };
 	if (v->def->code == OP_CAST && keeps_index(v->def))
-		return loop_index(loop, operand(v->def, ARG_A));
+		return index_of(loop, operand(v->def, ARG_A), left);
 	if (v->def->code == OP_ADD || v->def->code == OP_SUB) {
-		LoopIndex a = loop_index(loop, operand(v->def, ARG_A)), b = loop_index(loop, operand(v->def, ARG_B));
+		LoopIndex a = index_of(loop, operand(v->def, ARG_A), left), b = index_of(loop, operand(v->def, ARG_B), left);
 		if (a.known && b.known && b.arg < 0)
-			return (LoopIndex){ true, a.arg, v->def->code == OP_ADD ? a.offset + b.offset : a.offset - b.offset };
+			return (LoopIndex){ true, a.arg, v->def->code == OP_ADD ? wrapped_sum(a.offset, b.offset) : wrapped_sum(a.offset, wrapped_sum(~b.offset, 1)) };
 		if (a.known && b.known && a.arg < 0 && v->def->code == OP_ADD)
-			return (LoopIndex){ true, b.arg, a.offset + b.offset };
+			return (LoopIndex){ true, b.arg, wrapped_sum(a.offset, b.offset) };
 	}
 	return (LoopIndex){ 0 };
 }
+
+LoopIndex loop_index(const Region *loop, const Value *v) { return index_of(loop, v, &(int){ MOST_VALUES }); }
 
 static bool inside(const Region *loop, const Op *op)
 {
@@ -49,23 +56,26 @@ static bool inside(const Region *loop, const Op *op)
 
 static bool differs_each_time(Opcode c) { return c == OP_ATOMIC || c == OP_PTX || c == OP_CLOCK; }
 
-/* What a value is computed from in a loop.  Values that have been asked about are remembered, or what is used twice at each step would be asked about 2^steps times. */
+/* What a value is computed from in a loop.  `nothing`: values of which that has been asked, and nothing was found. */
 typedef bool IsSource(const Region *loop, const Value *v, const void *user);
 enum { REMEMBERED = 256 };
+typedef struct Asked { const Value *nothing[REMEMBERED]; int left; } Asked;
 
-static bool computed_from(const Region *loop, const Value *v, const Value **asked, IsSource *is_source, const void *user)
+static bool computed_from(const Region *loop, const Value *v, Asked *asked, IsSource *is_source, const void *user)
 {
-	const Value **slot = &asked[(unsigned)v->id % REMEMBERED];
+	const Value **slot = &asked->nothing[v->id % REMEMBERED];
 	if (*slot == v)
 		return false;
-	*slot = v;
 	if (is_source(loop, v, user))
 		return true;
 	if (!v->def || !inside(loop, v->def))
 		return false;
+	if (asked->left-- <= 0)
+		return true;
 	for (int i = 0; i < v->def->nargs; i++)
 		if (computed_from(loop, v->def->args[i], asked, is_source, user))
 			return true;
+	*slot = v;
 	return false;
 }
 
@@ -77,11 +87,7 @@ static bool is_source_arg(const Region *loop, const Value *v, const void *arg)
 	return v->def && inside(loop, v->def) && differs_each_time(v->def->code);
 }
 
-bool depends_on_arg(const Region *loop, const Value *v, int arg)
-{
-	const Value *asked[REMEMBERED] = { NULL };
-	return computed_from(loop, v, asked, is_source_arg, &arg);
-}
+bool depends_on_arg(const Region *loop, const Value *v, int arg) { return computed_from(loop, v, &(Asked){ .left = MOST_VALUES }, is_source_arg, &arg); }
 
 static bool is_read_of(const Region *loop, const Value *v, const void *tile)
 {
@@ -89,11 +95,7 @@ static bool is_read_of(const Region *loop, const Value *v, const void *tile)
 	return v->def && v->def->code == OP_LOAD && tile_ref(operand(v->def, ARG_OBJECT)).object == tile;
 }
 
-bool depends_on_tile(const Region *loop, const Value *v, const Op *tile)
-{
-	const Value *asked[REMEMBERED] = { NULL };
-	return computed_from(loop, v, asked, is_read_of, tile);
-}
+bool depends_on_tile(const Region *loop, const Value *v, const Op *tile) { return computed_from(loop, v, &(Asked){ .left = MOST_VALUES }, is_read_of, tile); }
 
 enum { SIGN_DEPTH = 8 };
 
@@ -141,29 +143,31 @@ static bool never_negative(const Value *v, int depth)
 /* Where quotients and remainders of neighbours are those of numbers from zero on. */
 static bool counts_up(const Value *v) { return never_negative(v, SIGN_DEPTH); }
 
-bool unit_in_arg(const Region *loop, const Value *v, int arg)
+static bool unit(const Region *loop, const Value *v, int arg, int *left)
 {
 	int a;
 	if (is_arg(loop, v, &a))
 		return a == arg;
-	if (!v->def)
+	if (!v->def || (*left)-- <= 0)
 		return false;
 	if (v->def->code == OP_CAST)
-		return converts_integer(v->def) && unit_in_arg(loop, operand(v->def, ARG_A), arg);
+		return converts_integer(v->def) && unit(loop, operand(v->def, ARG_A), arg, left);
 	if (v->def->code == OP_ADD) {
 		Value *x = operand(v->def, ARG_A), *y = operand(v->def, ARG_B);
-		return (unit_in_arg(loop, x, arg) && !depends_on_arg(loop, y, arg)) ||
-		       (unit_in_arg(loop, y, arg) && !depends_on_arg(loop, x, arg));
+		return (unit(loop, x, arg, left) && !depends_on_arg(loop, y, arg)) ||
+		       (unit(loop, y, arg, left) && !depends_on_arg(loop, x, arg));
 	}
 	/* Consecutive within aligned runs, whose length value_divisor bounds. */
 	if (v->def->code == OP_XOR)
-		return (unit_in_arg(loop, operand(v->def, ARG_A), arg) && !depends_on_arg(loop, operand(v->def, ARG_B), arg)) ||
-		       (unit_in_arg(loop, operand(v->def, ARG_B), arg) && !depends_on_arg(loop, operand(v->def, ARG_A), arg));
+		return (unit(loop, operand(v->def, ARG_A), arg, left) && !depends_on_arg(loop, operand(v->def, ARG_B), arg)) ||
+		       (unit(loop, operand(v->def, ARG_B), arg, left) && !depends_on_arg(loop, operand(v->def, ARG_A), arg));
 	int64_t c;
 	if (v->def->code == OP_MOD && value_const_int(operand(v->def, ARG_B), &c))
-		return counts_up(operand(v->def, ARG_A)) && unit_in_arg(loop, operand(v->def, ARG_A), arg);
-	return v->def->code == OP_SUB && unit_in_arg(loop, operand(v->def, ARG_A), arg) && !depends_on_arg(loop, operand(v->def, ARG_B), arg);
+		return counts_up(operand(v->def, ARG_A)) && unit(loop, operand(v->def, ARG_A), arg, left);
+	return v->def->code == OP_SUB && unit(loop, operand(v->def, ARG_A), arg, left) && !depends_on_arg(loop, operand(v->def, ARG_B), arg);
 }
+
+bool unit_in_arg(const Region *loop, const Value *v, int arg) { return unit(loop, v, arg, &(int){ MOST_VALUES }); }
 
 enum { MOST_DIVISOR = 4096 };
 
@@ -173,13 +177,15 @@ static int64_t low_power(int64_t c)
 {
 	if (c == 0)
 		return MOST_DIVISOR;
-	int64_t p = c & -c;
-	return smaller(p, MOST_DIVISOR);
+	uint64_t p = (uint64_t)c & -(uint64_t)c;
+	return p < MOST_DIVISOR ? (int64_t)p : MOST_DIVISOR;
 }
 
-static int64_t divisor_of(const Region *loop, const Op *op, OperandId id, int zero_arg) { return value_divisor(loop, operand(op, id), zero_arg); }
+static int64_t divisor(const Region *loop, const Value *v, int zero_arg, int *left);
 
-int64_t value_divisor(const Region *loop, const Value *v, int zero_arg)
+static int64_t divisor_of(const Region *loop, const Op *op, OperandId id, int zero_arg, int *left) { return divisor(loop, operand(op, id), zero_arg, left); }
+
+static int64_t divisor(const Region *loop, const Value *v, int zero_arg, int *left)
 {
 	int arg;
 	int64_t c;
@@ -187,27 +193,29 @@ int64_t value_divisor(const Region *loop, const Value *v, int zero_arg)
 		return arg == zero_arg ? MOST_DIVISOR : 1;
 	if (value_const_int(v, &c))
 		return low_power(c);
-	if (!v->def)
+	if (!v->def || (*left)-- <= 0)
 		return 1;
 	const Op *d = v->def;
 	switch (d->code) {
-	case OP_CAST: return converts_integer(d) ? divisor_of(loop, d, ARG_A, zero_arg) : 1;
-	case OP_ADD: case OP_SUB: case OP_XOR: case OP_MOD: return smaller(divisor_of(loop, d, ARG_A, zero_arg), divisor_of(loop, d, ARG_B, zero_arg));
-	case OP_SELECT: return smaller(divisor_of(loop, d, ARG_A, zero_arg), divisor_of(loop, d, ARG_B, zero_arg));
-	case OP_MUL: return smaller(divisor_of(loop, d, ARG_A, zero_arg) * divisor_of(loop, d, ARG_B, zero_arg), MOST_DIVISOR);
+	case OP_CAST: return converts_integer(d) ? divisor_of(loop, d, ARG_A, zero_arg, left) : 1;
+	case OP_ADD: case OP_SUB: case OP_XOR: case OP_MOD: return smaller(divisor_of(loop, d, ARG_A, zero_arg, left), divisor_of(loop, d, ARG_B, zero_arg, left));
+	case OP_SELECT: return smaller(divisor_of(loop, d, ARG_A, zero_arg, left), divisor_of(loop, d, ARG_B, zero_arg, left));
+	case OP_MUL: return smaller(divisor_of(loop, d, ARG_A, zero_arg, left) * divisor_of(loop, d, ARG_B, zero_arg, left), MOST_DIVISOR);
 	case OP_SHL: {
-		int64_t a = divisor_of(loop, d, ARG_A, zero_arg);
+		int64_t a = divisor_of(loop, d, ARG_A, zero_arg, left);
 		return value_const_int(operand(d, ARG_B), &c) && c >= 0 && c < 12 ? smaller(a << c, MOST_DIVISOR) : a;
 	}
 	default: return 1;
 	}
 }
 
-bool value_residue(const Value *v, int64_t m, int64_t *r)
+int64_t value_divisor(const Region *loop, const Value *v, int zero_arg) { return divisor(loop, v, zero_arg, &(int){ MOST_VALUES }); }
+
+static bool residue(const Value *v, int64_t m, int64_t *r, int *left)
 {
 	int64_t a, b;
 	*r = 0;
-	if (!v || value_divisor(NULL, v, -1) % m == 0)
+	if (!v || divisor(NULL, v, -1, left) % m == 0)
 		return true;
 	if (value_const_int(v, &a)) {
 		*r = a & (m - 1);
@@ -215,32 +223,34 @@ bool value_residue(const Value *v, int64_t m, int64_t *r)
 	}
 	const Op *d = v->def, *loop = v->region ? v->region->owner : NULL;
 	if (loop && loop->code == OP_FOR) /* start, end, step */
-		return value_divisor(NULL, operand(loop, ARG_STEP), -1) % m == 0 && value_residue(operand(loop, ARG_LO), m, r);
+		return divisor(NULL, operand(loop, ARG_STEP), -1, left) % m == 0 && residue(operand(loop, ARG_LO), m, r, left);
 	if (d && d->code == OP_CAST && converts_integer(d))
-		return value_residue(operand(d, ARG_A), m, r);
-	if (!d || (d->code != OP_ADD && d->code != OP_SUB) || !value_residue(operand(d, ARG_A), m, &a) || !value_residue(operand(d, ARG_B), m, &b))
+		return residue(operand(d, ARG_A), m, r, left);
+	if (!d || (d->code != OP_ADD && d->code != OP_SUB) || !residue(operand(d, ARG_A), m, &a, left) || !residue(operand(d, ARG_B), m, &b, left))
 		return false;
 	*r = (d->code == OP_ADD ? a + b : a - b) & (m - 1);
 	return true;
 }
 
-int64_t constant_run(const Region *loop, const Value *v, int arg)
+bool value_residue(const Value *v, int64_t m, int64_t *r) { return residue(v, m, r, &(int){ MOST_VALUES }); }
+
+static int64_t run_of(const Region *loop, const Value *v, int arg, int *left)
 {
 	int64_t c;
 	if (!depends_on_arg(loop, v, arg))
 		return MOST_DIVISOR;
-	if (!v->def || v->def->parent != loop)
+	if (!v->def || v->def->parent != loop || (*left)-- <= 0)
 		return 1;
 	const Op *d = v->def;
-	if (d->code == OP_DIV && value_const_int(operand(d, ARG_B), &c) && c > 0 && counts_up(operand(d, ARG_A)) && unit_in_arg(loop, operand(d, ARG_A), arg)) {
-		int64_t a = value_divisor(loop, operand(d, ARG_A), arg), p = low_power(c);
+	if (d->code == OP_DIV && value_const_int(operand(d, ARG_B), &c) && c > 0 && counts_up(operand(d, ARG_A)) && unit(loop, operand(d, ARG_A), arg, left)) {
+		int64_t a = divisor(loop, operand(d, ARG_A), arg, left), p = low_power(c);
 		return a < p ? a : p;
 	}
 	switch (d->code) {
 	case OP_ADD: case OP_SUB: case OP_MUL: case OP_XOR: case OP_CAST: case OP_DIV: {
 		int64_t least = MOST_DIVISOR;
 		for (int i = 0; i < d->nargs; i++) {
-			int64_t r = constant_run(loop, d->args[i], arg);
+			int64_t r = run_of(loop, d->args[i], arg, left);
 			least = r < least ? r : least;
 		}
 		return least;
@@ -248,6 +258,8 @@ int64_t constant_run(const Region *loop, const Value *v, int arg)
 	default: return 1;
 	}
 }
+
+int64_t constant_run(const Region *loop, const Value *v, int arg) { return run_of(loop, v, arg, &(int){ MOST_VALUES }); }
 
 /* `places`: what counts places may be in it, too. */
 static bool arithmetic_of(const Value *v, int depth, bool places)

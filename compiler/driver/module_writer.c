@@ -124,8 +124,14 @@ static void put_kernel(Writer *w, const Op *kernel, const PtxasResult *resources
 		if (op->code == OP_PARAM)
 			buffer_put(w->meta, "scalar \"%s\" %s\n", name_of(op), dtype_name(op->result->type.dtype));
 	}
-	for (int i = 0; i < maps.n; i++)
-		put_map(w, &maps.map[i]);
+	for (int i = 0; i < maps.n; i++) {
+		if (maps.map[i].tensor) {
+			put_map(w, &maps.map[i]);
+			continue;
+		}
+		diag_error(w->t->diags, kernel->loc, E_TIR, "kernel '%s' has {maps} %d, but nothing goes through map %d", name_of(kernel), maps.n, i);
+		w->ok = false;
+	}
 	bool launchable = false;
 	for (const Op *op = first; op; op = op->next) {
 		if (op->code != OP_GRID)

@@ -203,8 +203,8 @@ static V access_address(Batch *x, const Access *a, int r)
 	DType types[TIR_MAX_RANK];
 	element_index(x, a, r, index, types);
 	for (int d = 0; d < a->rank; d++)
-		if (a->space == TY_SHARED && dtype_bits(types[d]) == 64)
-			index[d] = LLVMBuildTrunc(x->L->b, index[d], x->L->i32, "");
+		if (a->space == TY_SHARED)
+			index[d] = convert(x->L, index[d], types[d], DT_I32);
 	return a->space == TY_SHARED ? shared_address(x->L, a->object, index) : global_address(x->L, a->object, index, types);
 }
 
@@ -538,8 +538,8 @@ void lower_element_op(Lower *L, const Op *op)
 	V mask = a.mask ? value_of(L, a.mask) : NULL;
 	check_index(L, a.object, index, types, NULL, mask);
 	for (int d = 0; d < a.rank; d++)
-		if (a.space == TY_SHARED && dtype_bits(types[d]) == 64)
-			index[d] = LLVMBuildTrunc(L->b, index[d], L->i32, "");
+		if (a.space == TY_SHARED)
+			index[d] = convert(L, index[d], types[d], DT_I32);
 	V at = a.space == TY_SHARED ? shared_address(L, a.object, index) : global_address(L, a.object, index, types);
 	T t = a.dtype == DT_BOOL ? L->i8 : type_of(L, a.dtype);
 	if (op->code == OP_LOAD) {

@@ -5,6 +5,9 @@
  */
 #include "compiler/lower/context.h"
 
+static int64_t wrapped_sum(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+static int64_t wrapped_product(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
+
 /* v without the constants added in it, which go to *c.  A sum in an index does not wrap: where it would, no tensor has the element. */
 static V split_at(Lower *L, V v, int depth, int64_t *c)
 {
@@ -24,14 +27,14 @@ static V split_at(Lower *L, V v, int depth, int64_t *c)
 		b = split_at(L, b, depth - 1, &part);
 		if (*c == 0 && part == 0)
 			return v;
-		*c += code == LLVMAdd ? part : -part;
+		*c = wrapped_sum(*c, code == LLVMAdd ? part : wrapped_product(part, -1));
 		return code == LLVMAdd ? LLVMBuildAdd(L->b, a, b, "") : LLVMBuildSub(L->b, a, b, "");
 	}
 	case LLVMOr:
 		if (!is_const(b, &k) || (bits_of(L, a) & (uint64_t)k & width_mask(v)) != 0)
 			return v;
 		a = split_at(L, a, depth - 1, c);
-		*c += k;
+		*c = wrapped_sum(*c, k);
 		return a;
 	case LLVMMul: case LLVMShl:
 		if (!is_const(b, &k) && (code == LLVMShl || !is_const(a, &k)))
@@ -39,8 +42,8 @@ static V split_at(Lower *L, V v, int depth, int64_t *c)
 		a = split_at(L, LLVMIsAConstantInt(a) ? b : a, depth - 1, c);
 		if (*c == 0)
 			return v;
-		k = code == LLVMShl ? (int64_t)1 << k : k;
-		*c *= k;
+		k = code == LLVMShl ? (int64_t)((uint64_t)1 << k) : k;
+		*c = wrapped_product(*c, k);
 		return build_mul_const(L, a, k);
 	case LLVMSExt:
 		if (LLVMGetIntTypeWidth(LLVMTypeOf(a)) < 32) /* that wraps in its own type */
@@ -124,7 +127,7 @@ static V offset_of(Lower *L, const Op *o, V *index, bool line, int64_t *constant
 	*constant = attr_int(o, AT_OFFSET, 0);
 	for (int d = 0; d < t->rank - (w ? 2 : 0); d++) {
 		V rest = split(L, index[d], &c);
-		*constant += c * pitch[d];
+		*constant = wrapped_sum(*constant, wrapped_product(c, pitch[d]));
 		off = build_add(L, off, build_mul_const(L, rest, pitch[d]));
 	}
 	if (!w)
@@ -220,7 +223,7 @@ static bool packed(const Op *tensor, int d)
 	const Value *n = tensor_extent(tensor, d), *inner = tensor_stride(tensor, d), *outer = uncast(tensor_stride(tensor, d - 1));
 	int64_t x, y, z;
 	if (value_const_int(inner, &x) && value_const_int(n, &y) && value_const_int(outer, &z))
-		return x * y == z;
+		return wrapped_product(x, y) == z;
 	if (value_const_int(inner, &x) && x == 1 && same_value(outer, n))
 		return true;
 	if (!outer->def || outer->def->code != OP_MUL)
@@ -247,12 +250,12 @@ V global_address(Lower *L, const Op *o, V *index, const DType *types)
 			part = NULL;
 		}
 		if (is_const(s->stride[d], &stride))
-			constant += c * stride;
+			constant = wrapped_sum(constant, wrapped_product(c, stride));
 		else if (c)
 			step = build_add(L, step, build_mul_const(L, s->stride[d], c));
 	}
 	V at = LLVMBuildGEP2(L->b, L->i8, s->pointer, (V[]){ build_mul_const(L, off, bytes) }, 1, "");
-	return byte_address(L, at, build_mul_const(L, step, bytes), constant * bytes);
+	return byte_address(L, at, build_mul_const(L, step, bytes), wrapped_product(constant, bytes));
 }
 
 /* Indices of a view's first element. */

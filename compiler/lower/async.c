@@ -72,6 +72,8 @@ static V slot_address(Lower *L, const Value *v, V slot)
 	return barrier_address(L, bar, slot);
 }
 
+static void check_use(Lower *L, const Op *bar, const Value *use) { check_number(L, use, bar, to_i32(L, use), (int64_t)INT32_MAX + 1, "use"); }
+
 /* Of a use number, or a slot (carry_slots).  A use before the first may only be waited for. */
 static V use_address(Lower *L, const Op *op, const Value *v, const Value *use)
 {
@@ -80,7 +82,7 @@ static V use_address(Lower *L, const Op *op, const Value *v, const Value *use)
 	if (!attr_int(bar, AT_RING, 0))
 		check_number(L, use, bar, n, slots_of_each(bar), "slot");
 	else if (!attr_int(op, AT_SLOT, 0))
-		check_number(L, use, bar, n, (int64_t)INT32_MAX + 1, "use");
+		check_use(L, bar, use);
 	return slot_address(L, v, attr_int(op, AT_SLOT, 0) ? n : slot_of(L, barrier_of(v), n));
 }
 
@@ -185,11 +187,26 @@ static void limit_coords(Lower *L, const TileRef *g, const Value *limit, bool st
 		*last = either_of(L, LLVMIntULT, *last, extent);
 }
 
+/* Coordinates have 32 bits; what lies beyond is as far outside of any tensor, at a multiple of what columns begin at. */
+static V coordinate(Lower *L, const Value *start)
+{
+	DType type = start->type.dtype;
+	V v = value_of(L, start);
+	if (dtype_bits(type) < 32 || type == DT_I32)
+		return to_i32(L, start);
+	T t = LLVMTypeOf(v);
+	V least = LLVMConstInt(t, (uint64_t)INT32_MIN, 1), most = LLVMConstInt(t, INT32_MAX & ~127, 0);
+	if (dtype_is_signed(type))
+		v = intrinsic(L, "llvm.smax", &t, 1, (V[]){ v, least }, 2);
+	v = intrinsic(L, dtype_is_signed(type) ? "llvm.smin" : "llvm.umin", &t, 1, (V[]){ v, most }, 2);
+	return convert(L, v, type, DT_I32);
+}
+
 static int tma_coords(Lower *L, const Op *op, const TensorMap *m, const TileRef *g, int col, V *coord)
 {
 	int n = 0;
 	for (int d = g->object_rank - 1; d >= 0; d--)
-		coord[n++] = g->start[d] ? to_i32(L, g->start[d]) : const_i32(L, 0);
+		coord[n++] = g->start[d] ? coordinate(L, g->start[d]) : const_i32(L, 0);
 	if (col)
 		coord[0] = build_add(L, coord[0], const_i32(L, col));
 	if (m->panels)
@@ -345,6 +362,7 @@ void lower_async(Lower *L, const Op *op)
 		L->ops->mbar_wait(L, at, to_i32(L, operand(op, ARG_PARITY)));
 		break;
 	}
+	case OP_CHECK_USE: check_use(L, barrier_of(operand(op, ARG_BARRIER)), operand(op, ARG_USE)); break;
 	case OP_TMA_LOAD: lower_tma_load(L, op); break;
 	case OP_TMA_STORE: lower_tma_store(L, op); break;
 	case OP_BULK_LOAD: case OP_BULK_STORE: lower_bulk(L, op); break;

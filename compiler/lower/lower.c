@@ -193,8 +193,28 @@ static void init_barriers(Lower *L)
 		L->ops->bar_sync(L, const_i32(L, 0), (unsigned)attr_int(L->kernel, AT_THREADS, 128), NULL);
 }
 
+/* Where infer_layouts has not run, for instance. */
+typedef struct Layouts { Lower *L; bool missing; } Layouts;
+
+static bool check_layout(Op *op, void *user)
+{
+	Layouts *x = user;
+	const Type *t = op->result ? &op->result->type : NULL;
+	const char *why = "";
+	int warps = attr_int(op, AT_WARP_SCOPE, 0) ? 1 : team_warps(tir_team(op));
+	if (op->code == OP_FRAG && !layout_of(x->L->arena, attr_layout(op), t->rank, t->shape, warps, &why)) {
+		lower_error(x->L, op->loc, "fragment without layout: %s", why);
+		x->missing = true;
+	}
+	return true;
+}
+
 static void lower_kernel(Lower *L, const Op *kernel)
 {
+	Layouts x = { L, false };
+	tir_walk(kernel->regions[0], check_layout, &x);
+	if (x.missing)
+		return;
 	Params p = list_params(L, kernel);
 	L->kernel = kernel;
 	L->maps = kernel_tensor_maps(L->arena, kernel);

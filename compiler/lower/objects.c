@@ -36,11 +36,7 @@ static void declare_frag(Lower *L, Storage *s, const Op *op)
 	const char *why = "";
 	const Type *t = &op->result->type;
 	int warps = attr_int(op, AT_WARP_SCOPE, 0) ? 1 : L->team.warps;
-	s->layout = layout_of(L->arena, attr_layout(op), t->rank, t->shape, warps, &why);
-	if (!s->layout) {
-		lower_error(L, op->loc, "fragment without layout: %s", why);
-		return;
-	}
+	s->layout = layout_of(L->arena, attr_layout(op), t->rank, t->shape, warps, &why); /* lower.c has asked for it */
 	s->packed = layout_packs(s->layout, t->dtype);
 	T elem = s->packed > 1 ? LLVMVectorType(type_of(L, t->dtype), (unsigned)s->packed) : t->dtype == DT_BOOL ? L->i8 : type_of(L, t->dtype);
 	s->pointer = entry_alloca(L, LLVMArrayType2(elem, (uint64_t)(s->layout->nregs / s->packed)), "frag");

@@ -296,11 +296,13 @@ static bool set_of_var(const Op *from, const Op *to, const Value *var)
 
 /* Whether two uses are the same number, x having been computed before y; a var
  * read twice is when nothing between the two reads can have set it. */
-static bool same_value(const Value *x, const Value *y)
+static bool same_values(const Value *x, const Value *y, int *left)
 {
 	int64_t i, j;
 	if (x == y)
 		return true;
+	if ((*left)-- <= 0)
+		return false;
 	if (value_const_int(x, &i) && value_const_int(y, &j))
 		return i == j;
 	const Op *a = x->def, *b = y->def;
@@ -311,16 +313,20 @@ static bool same_value(const Value *x, const Value *y)
 	if (op_info(a->code)->effect != FX_PURE || a->attrs || b->attrs || !a->nargs)
 		return false;
 	for (int k = 0; k < a->nargs; k++)
-		if (!same_value(a->args[k], b->args[k]))
+		if (!same_values(a->args[k], b->args[k], left))
 			return false;
 	return true;
 }
+
+enum { MOST_VALUES = 4096 }; /* looked at, of those that two are made of: index.c */
+
+static bool same_value(const Value *x, const Value *y) { return same_values(x, y, &(int){ MOST_VALUES }); }
 
 /* What an arrive may move up across: nothing that it releases or orders. */
 static bool arrive_passes(const Op *op)
 {
 	switch (op->code) {
-	case OP_TMA_LOAD: case OP_BULK_LOAD: case OP_FENCE_ASYNC: case OP_STORE_WAIT:
+	case OP_TMA_LOAD: case OP_BULK_LOAD:
 	case OP_GET: case OP_SET: case OP_CLOCK: case OP_STAMP:
 		return true;
 	default:
@@ -421,7 +427,7 @@ static void pass_op(Flow *f, Op *op, void *state)
 	Announced *a = f->user;
 	if (op->code == OP_ARRIVE)
 		bits_add(state, a->number[barrier_of(operand(op, ARG_BARRIER))->result->id]);
-	if (!is_load(op) || bits_has(state, a->number[barrier_of(operand(op, ARG_BARRIER))->result->id]))
+	if (!is_load(op) || !attr_int(op, AT_EXPECT, 1) || bits_has(state, a->number[barrier_of(operand(op, ARG_BARRIER))->result->id]))
 		return;
 	Unannounced *u = ARENA_NEW(f->arena, Unannounced);
 	*u = (Unannounced){ a->loads, op };

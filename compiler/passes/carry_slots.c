@@ -7,7 +7,8 @@
 #include "compiler/passes/pass.h"
 
 
-enum { MAX_TERMS = 4 }; /* of a use number; longer sums are divided for */
+enum { MAX_TERMS = 4 };     /* of a use number; longer sums are divided for */
+enum { MOST_VALUES = 4096 }; /* looked at, of those that one is made of: index.c */
 
 /* Slot and parity of a value modulo ring length n, as values that stand behind its definition. */
 typedef struct Place {
@@ -49,7 +50,7 @@ static Facts *facts_of(Carry *c, const Value *v) { return v->id < c->nfacts ? &c
 static OperandId use_operand(const Op *op)
 {
 	switch (op->code) {
-	case OP_WAIT: case OP_ARRIVE: case OP_TMA_LOAD: case OP_BULK_LOAD: return ARG_USE;
+	case OP_WAIT: case OP_ARRIVE: case OP_TMA_LOAD: case OP_BULK_LOAD: return attr_int(op, AT_SLOT, 0) ? ARG_NONE : ARG_USE;
 	case OP_MOD: return attr_int(op, AT_USE, 0) ? ARG_A : ARG_NONE;
 	default: return ARG_NONE;
 	}
@@ -84,27 +85,29 @@ static bool collect(Op *op, void *user)
 /* ---- signs ---- */
 
 /* Whether v may be negative; variables are taken to be as their facts say. */
-static bool may_be_negative(Carry *c, const Value *v)
+static bool below_zero(Carry *c, const Value *v, int *left)
 {
 	int64_t n;
 	if (value_const_int(v, &n))
 		return n < 0;
 	if (v->region && v->region->owner->code == OP_FOR)
-		return may_be_negative(c, operand(v->region->owner, ARG_LO));
+		return below_zero(c, operand(v->region->owner, ARG_LO), left);
 	const Op *d = v->def;
-	if (!d || v->type.dtype != DT_I32)
+	if (!d || v->type.dtype != DT_I32 || (*left)-- <= 0)
 		return true;
 	switch (d->code) {
 	case OP_GET: return facts_of(c, operand(d, ARG_VAR))->negative;
 	case OP_BLOCK_IDX: case OP_GRID_DIM: case OP_THREAD: case OP_WARP: case OP_LANE: case OP_DIM: return false;
-	case OP_ADD: case OP_MUL: case OP_DIV: case OP_MIN: return may_be_negative(c, operand(d, ARG_A)) || may_be_negative(c, operand(d, ARG_B));
-	case OP_MAX: return may_be_negative(c, operand(d, ARG_A)) && may_be_negative(c, operand(d, ARG_B));
-	case OP_AND: return may_be_negative(c, operand(d, ARG_A)) && may_be_negative(c, operand(d, ARG_B));
-	case OP_MOD: case OP_SHR: return may_be_negative(c, operand(d, ARG_A));
-	case OP_SELECT: return may_be_negative(c, operand(d, ARG_A)) || may_be_negative(c, operand(d, ARG_B));
+	case OP_ADD: case OP_MUL: case OP_DIV: case OP_MIN: return below_zero(c, operand(d, ARG_A), left) || below_zero(c, operand(d, ARG_B), left);
+	case OP_MAX: return below_zero(c, operand(d, ARG_A), left) && below_zero(c, operand(d, ARG_B), left);
+	case OP_AND: return below_zero(c, operand(d, ARG_A), left) && below_zero(c, operand(d, ARG_B), left);
+	case OP_MOD: case OP_SHR: return below_zero(c, operand(d, ARG_A), left);
+	case OP_SELECT: return below_zero(c, operand(d, ARG_A), left) || below_zero(c, operand(d, ARG_B), left);
 	default: return true;
 	}
 }
+
+static bool may_be_negative(Carry *c, const Value *v) { return below_zero(c, v, &(int){ MOST_VALUES }); }
 
 static bool spread_negative(Op *op, void *user)
 {
@@ -206,12 +209,12 @@ static bool is_loop_index(const Value *v)
 }
 
 /* Terms of v that are not constant, if it is a sum that can be carried; else a large number. */
-static int terms(const Value *v)
+static int terms_of(const Value *v, int *left)
 {
 	int64_t n;
 	if (value_const_int(v, &n))
 		return 0;
-	if (v->type.dtype != DT_I32)
+	if (v->type.dtype != DT_I32 || (*left)-- <= 0)
 		return MAX_TERMS + 1;
 	if (is_loop_index(v))
 		return 1;
@@ -220,14 +223,20 @@ static int terms(const Value *v)
 		return MAX_TERMS + 1;
 	if (d->code == OP_GET)
 		return operand(d, ARG_VAR)->def && operand(d, ARG_VAR)->def->code == OP_VAR ? 1 : MAX_TERMS + 1;
-	if (d->code == OP_ADD)
-		return terms(operand(d, ARG_A)) + terms(operand(d, ARG_B));
+	if (d->code == OP_ADD) {
+		int a = terms_of(operand(d, ARG_A), left);
+		return a > MAX_TERMS ? a : a + terms_of(operand(d, ARG_B), left);
+	}
 	if (d->code == OP_SUB && value_const_int(operand(d, ARG_B), &n))
-		return terms(operand(d, ARG_A));
+		return terms_of(operand(d, ARG_A), left);
 	return MAX_TERMS + 1;
 }
 
-static bool carried(const Value *v) { return terms(v) >= 1 && terms(v) <= MAX_TERMS; }
+static bool carried(const Value *v)
+{
+	int n = terms_of(v, &(int){ MOST_VALUES });
+	return n >= 1 && n <= MAX_TERMS;
+}
 
 static Place place_of(Carry *c, Value *v, int64_t n);
 
@@ -398,6 +407,8 @@ static void rewrite(Carry *c, Op *op)
 		replace_everywhere(op->parent, op->result, p.slot); /* a value is visible in its region alone */
 		tir_remove(op);
 	} else {
+		if (may_be_negative(c, operand(op, at)))
+			tir_insert_before(op, tir_op(c->t, OP_CHECK_USE, op->loc, type_none(), 2, (Value *[]){ operand(op, ARG_BARRIER), operand(op, at) }));
 		set_operand(op, at, p.slot);
 		attr_set_int(c->t, op, AT_SLOT, 1);
 	}

@@ -20,6 +20,9 @@ static Diags *diags(Checker *c)
 
 /* ---- strides, starts ---- */
 
+/* What has more digits is compared, or asked for its lowest. */
+static int64_t product(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
+
 /* The constant step of a dimension in elements; false when only the launch knows it. */
 static bool step_of(const Op *object, int i, int64_t *step)
 {
@@ -36,7 +39,7 @@ static bool step_of(const Op *object, int i, int64_t *step)
 		n = ty->shape[k];
 		if (object->code == OP_TENSOR && !value_const_int(tensor_extent(object, k), &n))
 			return false;
-		*step *= n;
+		*step = product(*step, n);
 	}
 	return true;
 }
@@ -51,7 +54,7 @@ static bool dense(const TileRef *r)
 			continue;
 		if (!step_of(r->object, i, &step) || step != inside)
 			return false;
-		inside *= n;
+		inside = product(inside, n);
 	}
 	return !r->trans;
 }
@@ -59,13 +62,13 @@ static bool dense(const TileRef *r)
 /* (v step) modulo m. */
 static bool product_residue(const Value *v, int64_t step, int64_t m, int64_t *r)
 {
-	int64_t power = step & -step;
+	int64_t power = (int64_t)((uint64_t)step & -(uint64_t)step);
 	*r = 0;
-	if (!v || power >= m)
+	if (!v || power <= 0 || power >= m)
 		return true;
 	if (!value_residue(v, m / power, r))
 		return false;
-	*r = *r * step & (m - 1);
+	*r = product(*r, step) & (m - 1);
 	return true;
 }
 
@@ -78,7 +81,7 @@ static bool first_byte(const TileRef *s, int64_t m, int64_t *r)
 	for (int d = 0; d <= last; d++) {
 		if (!step_of(s->object, d, &step))
 			return false;
-		step *= bytes;
+		step = product(step, bytes);
 		if (panel && d == last) /* whole panels */
 			step = s->object->result->type.shape[last - 1] * bytes;
 		else if (panel && d == last - 1)
@@ -117,6 +120,8 @@ static bool box_extents(Checker *c, const Op *op, const TileRef *g, int64_t *box
 	return true;
 }
 
+static const int64_t MOST_STEP = ((int64_t)1 << 40) - 16; /* bytes, in a tensor map */
+
 static void check_strides(Checker *c, const Op *op, const TileRef *g)
 {
 	int inner = g->object_rank - 1;
@@ -125,7 +130,14 @@ static void check_strides(Checker *c, const Op *op, const TileRef *g)
 		diag_error(diags(c), op->loc, E_TMA, "the inner dimension of '%s' steps by %lld elements; TMA needs 1", object_name(g->object),
 			(long long)step);
 	for (int i = 0; i < inner; i++) {
-		if (!step_of(g->object, i, &step) || step * dtype_bytes(g->dtype) % 16 == 0)
+		if (!step_of(g->object, i, &step))
+			continue;
+		if (step < 0 || step > MOST_STEP / (int64_t)dtype_bytes(g->dtype)) {
+			diag_error(diags(c), op->loc, E_TMA, "dimension %d of '%s' steps by %lld elements of %u bytes; TMA needs 0 to 2^40 - 16 bytes", i,
+				object_name(g->object), (long long)step, dtype_bytes(g->dtype));
+			return;
+		}
+		if (step * dtype_bytes(g->dtype) % 16 == 0)
 			continue;
 		diag_error(diags(c), op->loc, E_TMA, "dimension %d of '%s' steps by %lld bytes; TMA needs a multiple of 16", i, object_name(g->object),
 			(long long)(step * dtype_bytes(g->dtype)));

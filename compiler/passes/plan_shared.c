@@ -134,9 +134,10 @@ static void alias_error(Planner *p, const Op *tile, const Op *base, const char *
 static void place_alias(Planner *p, Op *tile)
 {
 	Arena *a = p->t->arena;
-	const Op *base = operand(tile, ARG_OBJECT)->def;
+	const Op *base = operand(tile, ARG_OBJECT)->def, *root = shared_root(tile);
 	int64_t at = attr_int(tile, AT_AT_OFFSET, 0), bytes = shared_stage_bytes(tile), room = attr_int(base, AT_BYTES, 0);
 	int64_t offset = attr_int(base, AT_OFFSET, 0) + at, stride = attr_int(base, AT_STAGE_BYTES, 0);
+	int64_t start = offset - attr_int(root, AT_OFFSET, 0), unit = alignment(tile) > 128 ? alignment(tile) : 16;
 	attr_set_int(p->t, tile, AT_BYTES, bytes);
 	attr_set_int(p->t, tile, AT_OFFSET, offset);
 	attr_set_int(p->t, tile, AT_STAGE_BYTES, attr_int(base, AT_RING, 0) > 0 ? stride : bytes);
@@ -145,9 +146,10 @@ static void place_alias(Planner *p, Op *tile)
 			(long long)attr_int(tile, AT_RING, 0), (long long)attr_int(base, AT_RING, 0)));
 	else if (at < 0 || at + bytes > room)
 		alias_error(p, tile, base, arena_printf(a, "it ends at byte %lld of %lld", (long long)(at + bytes), (long long)room));
-	else if (at % alignment(tile) && (alignment(tile) > 128 || at % 16))
-		alias_error(p, tile, base, arena_printf(a, "layout %s needs an offset that is a multiple of %d",
-			layout_name(p->t, tile), alignment(tile) > 128 ? (int)alignment(tile) : 16));
+	else if (start % unit)
+		alias_error(p, tile, base, base == root ? arena_printf(a, "layout %s needs an offset that is a multiple of %lld", layout_name(p->t, tile), (long long)unit)
+			: arena_printf(a, "that is byte %lld of '%s', and layout %s begins at a multiple of %lld", (long long)start, object_name(root),
+				layout_name(p->t, tile), (long long)unit));
 }
 
 /* ---- the limit ---- */

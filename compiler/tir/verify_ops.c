@@ -89,8 +89,27 @@ static bool need_word(Verifier *v, const Op *op, AttrId id, const char *const *w
 
 /* ---- declarations ---- */
 
+/* What may stand before a tensor: lowering has its strides before there is code. */
+static bool makes_strides(const Op *op)
+{
+	if (op->code == OP_TENSOR || op->code == OP_DIM || op->code == OP_PARAM || op->code == OP_GRID)
+		return true;
+	return op_info(op->code)->effect == FX_PURE && op->code != OP_VIEW && op->code != OP_PICK;
+}
+
+static void check_tensor_place(Verifier *v, const Op *op)
+{
+	for (const Op *p = op->prev; p; p = p->code == OP_TENSOR ? NULL : p->prev) /* what is before another has been looked at */
+		if (!makes_strides(p)) {
+			verify_bad(v, op, "a tensor behind '%s'", op_info(p->code)->text);
+			return;
+		}
+}
+
 static void check_decl_place(Verifier *v, const Op *op)
 {
+	if (op->code == OP_TENSOR)
+		check_tensor_place(v, op);
 	if (op->code == OP_FRAG || op->code == OP_VAR)
 		return;
 	if (op_info(op->code)->effect == FX_DECL && op->parent->owner->code != OP_KERNEL)
@@ -549,6 +568,16 @@ static void check_ptx(Verifier *v, const Op *op)
 		verify_bad(v, op, "%s", why);
 }
 
+static void check_weave(Verifier *v, const Op *op)
+{
+	DType from = operand(op, ARG_SOURCE)->type.dtype, to = operand(op, ARG_TARGET)->type.dtype;
+	need_same_shape(v, op);
+	if (dtype_bits(to) != 8 || to == DT_BOOL)
+		verify_bad(v, op, "the target is of %s, not of 8 bits", dtype_name(to));
+	if (attr_get(op, AT_BYTE) && dtype_bits(from) != 16)
+		verify_bad(v, op, "a byte of %s, not of 16 bits", dtype_name(from));
+}
+
 static void check_op(Verifier *v, const Op *op)
 {
 	switch (op->code) {
@@ -561,7 +590,8 @@ static void check_op(Verifier *v, const Op *op)
 	case OP_STORE: check_element(v, op, operand(op, ARG_VALUE)->type.dtype); break;
 	case OP_ATOMIC: check_atomic(v, op); break;
 	case OP_FILL: check_fill(v, op); break;
-	case OP_COPY: case OP_WEAVE: need_same_shape(v, op); break;
+	case OP_COPY: need_same_shape(v, op); break;
+	case OP_WEAVE: check_weave(v, op); break;
 	case OP_MMA: check_mma(v, op); break;
 	case OP_REDUCE: check_reduce(v, op); break;
 	case OP_SCAN: check_scan(v, op); break;
