@@ -74,7 +74,8 @@ static const char *const programs[] = {
 	"	grid_launch();\n"
 	"}\n",
 	"kernel e(inout f32 y[64], i32 n) grid (1) threads (64) {\n"
-	"	mbarrier m[2][ring 2] count(1); role A warp(0..1) { arrive(m[n % 2][0]); wait(m[n % 2][0]); y[0] = 1.0;\n"
+	"	mbarrier m[2][ring 2] count(1), w[ring 3] count(2); role A warp(0..1) { arrive(m[n % 2][0]); wait(m[n % 2][0]); y[0] = 1.0;\n"
+	"	i32 j = n; for (i32 k = 0; k < n; k++) { arrive(w[j]); wait(w[j]); j++; }\n"
 	"	bool some = false; parallel (i < 64) some |= y[i] > 0; if (any(some) && all(some, warp)) y[1] = inf;\n"
 	"	if (n == 77) parallel (i < 64) { trap(); y[i] = ptx(f32, \"mov.f32 $0, $1;\", y[i]) else (y[0] + f32(clock())); } }\n"
 	"}\n",
