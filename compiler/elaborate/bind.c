@@ -279,4 +279,3 @@ Argument eval_argument(Elab *E, const Expr *e, const Decl *p)
 	a.loc = e->loc;
 	return a;
 }
-
