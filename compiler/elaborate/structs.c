@@ -108,9 +108,13 @@ static const Struct *new_struct(Elab *E, const Decl *d, const Decl *type)
 	if (!match_fields(E, d->init, type, of))
 		return NULL;
 	Argument *args = ARENA_ARRAY(E->a, Argument, n + 1);
-	int k = 0;
-	for (const Decl *m = type->params; m; m = m->next, k++)
-		args[k] = eval_argument(E, of[k], m);
+	for (const Expr *f = d->init->args; f; f = f->next) { /* as they are written: calls in them assign */
+		int k = 0;
+		const Decl *m = type->params;
+		for (; of[k] != f->a; m = m->next)
+			k++;
+		args[k] = eval_argument(E, f->a, m);
+	}
 	const Scope *members = bind_members(E, type, args);
 	if (!members)
 		return NULL;
