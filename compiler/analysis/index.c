@@ -216,6 +216,8 @@ static bool residue(const Value *v, int64_t m, int64_t *r, int *left)
 		*r = a & (m - 1);
 		return true;
 	}
+	if ((*left)-- <= 0)
+		return false;
 	const Op *d = v->def, *loop = v->region ? v->region->owner : NULL;
 	if (loop && loop->code == OP_FOR) /* start, end, step */
 		return divisor(NULL, operand(loop, ARG_STEP), -1, left) % m == 0 && residue(operand(loop, ARG_LO), m, r, left);
