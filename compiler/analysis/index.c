@@ -1,9 +1,6 @@
 /* index.c - affine form and divisibility of index values. */
 #include "compiler/analysis/index.h"
 
-/* Values that are made of one another twice at each step have as many paths as 2 to the number of steps: so many are looked at. */
-enum { MOST_VALUES = 4096 };
-
 static bool is_arg(const Region *loop, const Value *v, int *arg)
 {
 	for (int i = 0; loop && i < loop->nargs; i++)
@@ -20,8 +17,6 @@ static bool converts_integer(const Op *cast) { return dtype_is_int(operand(cast,
 /* No number of a loop is cut off. */
 static bool keeps_index(const Op *cast) { return converts_integer(cast) && dtype_is_int(cast->result->type.dtype) && dtype_bits(cast->result->type.dtype) >= 32; }
 
-static int64_t wrapped_sum(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
-
 static LoopIndex index_of(const Region *loop, const Value *v, int *left)
 {
 	int arg;
@@ -37,7 +32,7 @@ static LoopIndex index_of(const Region *loop, const Value *v, int *left)
 	if (v->def->code == OP_ADD || v->def->code == OP_SUB) {
 		LoopIndex a = index_of(loop, operand(v->def, ARG_A), left), b = index_of(loop, operand(v->def, ARG_B), left);
 		if (a.known && b.known && b.arg < 0)
-			return (LoopIndex){ true, a.arg, v->def->code == OP_ADD ? wrapped_sum(a.offset, b.offset) : wrapped_sum(a.offset, wrapped_sum(~b.offset, 1)) };
+			return (LoopIndex){ true, a.arg, v->def->code == OP_ADD ? wrapped_sum(a.offset, b.offset) : wrapped_difference(a.offset, b.offset) };
 		if (a.known && b.known && a.arg < 0 && v->def->code == OP_ADD)
 			return (LoopIndex){ true, b.arg, wrapped_sum(a.offset, b.offset) };
 	}
@@ -221,6 +216,8 @@ static bool residue(const Value *v, int64_t m, int64_t *r, int *left)
 		*r = a & (m - 1);
 		return true;
 	}
+	if ((*left)-- <= 0)
+		return false;
 	const Op *d = v->def, *loop = v->region ? v->region->owner : NULL;
 	if (loop && loop->code == OP_FOR) /* start, end, step */
 		return divisor(NULL, operand(loop, ARG_STEP), -1, left) % m == 0 && residue(operand(loop, ARG_LO), m, r, left);

@@ -4,6 +4,14 @@
 
 #include "compiler/tir/tir.h"
 
+/* Values that are made of one another twice at each step have as many paths as 2 to the number of steps: so many are looked at. */
+enum { MOST_VALUES = 4096 };
+
+/* Of what a program says, which may be any numbers. */
+static inline int64_t wrapped_sum(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+static inline int64_t wrapped_difference(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
+static inline int64_t wrapped_product(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
+
 /* v = loop argument `arg` (0 or 1) of `loop` + offset, or no argument (-1) + offset. */
 typedef struct LoopIndex { bool known; int arg; int64_t offset; } LoopIndex;
 LoopIndex loop_index(const Region *loop, const Value *v);

@@ -194,7 +194,7 @@ static bool bind_reference(Elab *E, Loc loc, const Decl *p, Argument *a)
 
 /* ---- arguments that do not exist ---- */
 
-static void define_absent(Elab *E, Loc loc, const char *name, const Sym *y)
+void define_absent(Elab *E, Loc loc, const char *name, const Sym *y)
 {
 	sym_define(E, loc, name, SYM_ABSENT)->origin = y->origin ? y->origin : y;
 }
@@ -251,6 +251,8 @@ bool bind_all(Elab *E, const Decl *params, Argument *args, const Stmt *body)
 	for (const Decl *p = params; p && ok; p = p->next, k++)
 		if (args[k].x.kind == EV_ABSENT)
 			define_absent_parts(E, p, args[k].x.absent);
+		else if (args[k].x.kind == EV_STRUCT)
+			bind_absent(E, args[k].x.of);
 	return ok;
 }
 
@@ -279,4 +281,3 @@ Argument eval_argument(Elab *E, const Expr *e, const Decl *p)
 	a.loc = e->loc;
 	return a;
 }
-

@@ -19,7 +19,9 @@ bool bind_all(Elab *E, const Decl *params, Argument *args, const Stmt *body);
 
 /* structs.c */
 bool bind_struct(Elab *E, Loc loc, const Decl *p, const Sym *type, Ev x);
+void bind_absent(Elab *E, const Struct *s); /* behind all parameters, of which another may have bound it */
 
+void define_absent(Elab *E, Loc loc, const char *name, const Sym *y);
 bool bind_mismatch(Elab *E, Loc loc, const Decl *p, DiagCode code, const char *wanted, Ev x); /* false */
 
 #endif

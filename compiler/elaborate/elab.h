@@ -31,7 +31,7 @@ typedef struct Ev {
 	Value *value;    /* EV_VALUE */
 	const View *view; /* EV_TILE */
 	const MBar *bar; /* EV_MBARRIER, EV_BARRIER */
-	const Struct *of;    /* EV_STRUCT */
+	const Struct *of; /* EV_STRUCT */
 	const char *text;
 	const struct Sym *absent; /* EV_ABSENT: whose declaration's condition is false */
 } Ev;

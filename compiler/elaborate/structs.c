@@ -108,9 +108,13 @@ static const Struct *new_struct(Elab *E, const Decl *d, const Decl *type)
 	if (!match_fields(E, d->init, type, of))
 		return NULL;
 	Argument *args = ARENA_ARRAY(E->a, Argument, n + 1);
-	int k = 0;
-	for (const Decl *m = type->params; m; m = m->next, k++)
-		args[k] = eval_argument(E, of[k], m);
+	for (const Expr *f = d->init->args; f; f = f->next) { /* as they are written: calls in them assign */
+		int k = 0;
+		const Decl *m = type->params;
+		for (; of[k] != f->a; m = m->next)
+			k++;
+		args[k] = eval_argument(E, f->a, m);
+	}
 	const Scope *members = bind_members(E, type, args);
 	if (!members)
 		return NULL;
@@ -128,15 +132,16 @@ void declare_struct(Elab *E, const Decl *d, const Decl *type)
 
 /* ---- parameters ---- */
 
-static bool is_same(const Sym *a, const Sym *b)
+/* y, of a struct, and what is there.  Of another struct it is the same value; what a parameter has at run time is taken to agree, as of two parameters. */
+static bool is_same(const Sym *here, const Sym *y)
 {
-	if (a->kind != b->kind)
+	if (here->kind != y->kind)
 		return false;
-	if (a->kind == SYM_TYPE)
-		return a->dtype == b->dtype;
-	if (a->kind != SYM_EV || a->ev.kind != b->ev.kind)
-		return a->kind == SYM_ABSENT;
-	return a->ev.kind == EV_CONST ? a->ev.i == b->ev.i : true; /* what is known at run time only a launch checks */
+	if (y->kind == SYM_TYPE)
+		return here->dtype == y->dtype;
+	if (y->kind != SYM_EV || here->ev.kind != y->ev.kind)
+		return false;
+	return y->ev.kind == EV_CONST ? here->ev.i == y->ev.i : !here->derived || here->ev.value == y->ev.value;
 }
 
 /* What the members bind, N of x[N], is bound for the function as if it took them one by one, unless another struct binds it to something else. */
@@ -144,14 +149,14 @@ static bool bind_derived(Elab *E, Loc loc, const Decl *p, const Struct *s)
 {
 	int k;
 	for (const Sym *y = s->scope->syms; y; y = y->next) {
-		if (member_of(s->decl, y->name, &k))
+		if (member_of(s->decl, y->name, &k) || y->kind == SYM_ABSENT)
 			continue;
 		Sym *here = sym_in(E->at.scope, y->name);
 		if (here && here->derived && !is_same(here, y)) {
 			here->kind = SYM_UNCLEAR;
 			continue;
 		}
-		if (here && !is_same(here, y)) {
+		if (here && y->kind != SYM_UNCLEAR && !is_same(here, y)) {
 			elab_error(E, loc, E_SHAPE, "'%s' of parameter '%s' is not what it is of the parameters before", y->name, p->name);
 			diag_note(E->d, y->loc, "of '%s'", p->name);
 			diag_note(E->d, here->loc, "before");
@@ -175,4 +180,12 @@ bool bind_struct(Elab *E, Loc loc, const Decl *p, const Sym *type, Ev x)
 		return bind_mismatch(E, loc, p, E_TYPE, arena_printf(E->a, "struct %s", type->name), x);
 	sym_define_ev(E, p->loc, p->name, x, "a struct");
 	return bind_derived(E, loc, p, x.of);
+}
+
+void bind_absent(Elab *E, const Struct *s)
+{
+	int k;
+	for (const Sym *y = s->scope->syms; y; y = y->next)
+		if (y->kind == SYM_ABSENT && !member_of(s->decl, y->name, &k) && !sym_find(E, y->name))
+			define_absent(E, y->loc, y->name, y);
 }

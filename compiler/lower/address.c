@@ -3,10 +3,8 @@
  * What instructions add goes to the constant, so that neighbouring elements share the varying part and
  * differ in the immediate of the access.
  */
+#include "compiler/analysis/index.h"
 #include "compiler/lower/context.h"
-
-static int64_t wrapped_sum(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
-static int64_t wrapped_product(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
 
 /* v without the constants added in it, which go to *c.  A sum in an index does not wrap: where it would, no tensor has the element. */
 static V split_at(Lower *L, V v, int depth, int64_t *c)
@@ -27,7 +25,7 @@ static V split_at(Lower *L, V v, int depth, int64_t *c)
 		b = split_at(L, b, depth - 1, &part);
 		if (*c == 0 && part == 0)
 			return v;
-		*c = wrapped_sum(*c, code == LLVMAdd ? part : wrapped_product(part, -1));
+		*c = code == LLVMAdd ? wrapped_sum(*c, part) : wrapped_difference(*c, part);
 		return code == LLVMAdd ? LLVMBuildAdd(L->b, a, b, "") : LLVMBuildSub(L->b, a, b, "");
 	}
 	case LLVMOr:

@@ -187,15 +187,19 @@ static void limit_coords(Lower *L, const TileRef *g, const Value *limit, bool st
 		*last = either_of(L, LLVMIntULT, *last, extent);
 }
 
-/* Coordinates have 32 bits; what lies beyond is as far outside of any tensor, at a multiple of what columns begin at. */
-static V coordinate(Lower *L, const Value *start)
+/* Coordinates have 32 bits; what lies beyond is as far outside of the tensor: columns at a multiple of what they begin at, rows right behind the
+ * last, for a limit moves them further. */
+static V coordinate(Lower *L, const TileRef *g, int d)
 {
+	const Value *start = g->start[d];
 	DType type = start->type.dtype;
-	V v = value_of(L, start);
 	if (dtype_bits(type) < 32 || type == DT_I32)
 		return to_i32(L, start);
+	V v = value_of(L, start);
 	T t = LLVMTypeOf(v);
 	V least = LLVMConstInt(t, (uint64_t)INT32_MIN, 1), most = LLVMConstInt(t, INT32_MAX & ~127, 0);
+	if (d < g->object_rank - 1)
+		most = convert(L, to_i32(L, tensor_extent(g->object, d)), DT_I32, type);
 	if (dtype_is_signed(type))
 		v = intrinsic(L, "llvm.smax", &t, 1, (V[]){ v, least }, 2);
 	v = intrinsic(L, dtype_is_signed(type) ? "llvm.smin" : "llvm.umin", &t, 1, (V[]){ v, most }, 2);
@@ -206,7 +210,7 @@ static int tma_coords(Lower *L, const Op *op, const TensorMap *m, const TileRef 
 {
 	int n = 0;
 	for (int d = g->object_rank - 1; d >= 0; d--)
-		coord[n++] = g->start[d] ? coordinate(L, g->start[d]) : const_i32(L, 0);
+		coord[n++] = g->start[d] ? coordinate(L, g, d) : const_i32(L, 0);
 	if (col)
 		coord[0] = build_add(L, coord[0], const_i32(L, col));
 	if (m->panels)

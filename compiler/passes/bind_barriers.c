@@ -6,6 +6,7 @@
 #include "compiler/analysis/bits.h"
 #include "compiler/analysis/collective.h"
 #include "compiler/analysis/flow.h"
+#include "compiler/analysis/index.h"
 #include "compiler/passes/pass.h"
 
 #include <stdlib.h>
@@ -317,8 +318,6 @@ static bool same_values(const Value *x, const Value *y, int *left)
 			return false;
 	return true;
 }
-
-enum { MOST_VALUES = 4096 }; /* looked at, of those that two are made of: index.c */
 
 static bool same_value(const Value *x, const Value *y) { return same_values(x, y, &(int){ MOST_VALUES }); }
 

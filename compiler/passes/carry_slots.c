@@ -1,14 +1,14 @@
 /* carry_slots - needs: nothing.  Establishes: where a ring's length is no power of two, the slot and the phase of a use number are carried
  * along with the variables it is made of, instead of divided for at each use: `mod` {use}, `wait`, `arrive` and loads take them.
- * Waits for use numbers that are never negative say so ({nonneg}) or stand under no condition.
+ * Waits for use numbers that are never negative say so ({nonneg}) or stand under no condition; of other uses that may be negative
+ * `check_use` is left.
  *
  * A use number is a sum of variables, loop indices and constants.  Each variable gets companions for its slot and parity, set where it is
  * set: slot(a + b) = slot(a) + slot(b), less n where that reaches n, and then the parity turns. */
+#include "compiler/analysis/index.h"
 #include "compiler/passes/pass.h"
 
-
-enum { MAX_TERMS = 4 };     /* of a use number; longer sums are divided for */
-enum { MOST_VALUES = 4096 }; /* looked at, of those that one is made of: index.c */
+enum { MAX_TERMS = 4 }; /* of a use number; longer sums are divided for */
 
 /* Slot and parity of a value modulo ring length n, as values that stand behind its definition. */
 typedef struct Place {

@@ -20,9 +20,6 @@ static Diags *diags(Checker *c)
 
 /* ---- strides, starts ---- */
 
-/* What has more digits is compared, or asked for its lowest. */
-static int64_t product(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
-
 /* The constant step of a dimension in elements; false when only the launch knows it. */
 static bool step_of(const Op *object, int i, int64_t *step)
 {
@@ -39,7 +36,7 @@ static bool step_of(const Op *object, int i, int64_t *step)
 		n = ty->shape[k];
 		if (object->code == OP_TENSOR && !value_const_int(tensor_extent(object, k), &n))
 			return false;
-		*step = product(*step, n);
+		*step = wrapped_product(*step, n);
 	}
 	return true;
 }
@@ -54,7 +51,7 @@ static bool dense(const TileRef *r)
 			continue;
 		if (!step_of(r->object, i, &step) || step != inside)
 			return false;
-		inside = product(inside, n);
+		inside = wrapped_product(inside, n);
 	}
 	return !r->trans;
 }
@@ -68,7 +65,7 @@ static bool product_residue(const Value *v, int64_t step, int64_t m, int64_t *r)
 		return true;
 	if (!value_residue(v, m / power, r))
 		return false;
-	*r = product(*r, step) & (m - 1);
+	*r = wrapped_product(*r, step) & (m - 1);
 	return true;
 }
 
@@ -81,7 +78,7 @@ static bool first_byte(const TileRef *s, int64_t m, int64_t *r)
 	for (int d = 0; d <= last; d++) {
 		if (!step_of(s->object, d, &step))
 			return false;
-		step = product(step, bytes);
+		step = wrapped_product(step, bytes);
 		if (panel && d == last) /* whole panels */
 			step = s->object->result->type.shape[last - 1] * bytes;
 		else if (panel && d == last - 1)

@@ -7,6 +7,7 @@
  * blocked, one op at a time: two dimensions before one, which may be the rows or columns of them.
  * The lowering checks that each access matches.
  */
+#include "compiler/analysis/bits.h"
 #include "compiler/analysis/index.h"
 #include "compiler/analysis/layout.h"
 #include "compiler/passes/pass.h"
@@ -390,17 +391,19 @@ static bool writes(const Region *body, const Op *object)
 	return false;
 }
 
-/* The access from which v has what one copy alone knows: an atomic's old value, or an element that the loop also writes. */
-static const Op *private_source(const Region *body, const Value *v)
+/* The access from which v has what one copy alone knows: an atomic's old value, or an element that the loop also writes.  asked: values without one. */
+static const Op *private_source(const Region *body, const Value *v, Bits *asked)
 {
 	const Op *d = v->def;
-	if (!d || d->parent != body)
+	if (!d || d->parent != body || bits_has(asked, (int)v->id))
 		return NULL;
 	if (d->code == OP_ATOMIC || (d->code == OP_LOAD && writes(body, object_of(d))))
 		return d;
 	const Op *found = NULL;
 	for (int i = 0; i < d->nargs && !found; i++)
-		found = private_source(body, d->args[i]);
+		found = private_source(body, d->args[i], asked);
+	if (!found)
+		bits_add(asked, (int)v->id);
 	return found;
 }
 
@@ -410,12 +413,13 @@ static void check_copies(Infer *in, const Op *loop, const Layout *l)
 	const Region *body = loop->regions[0];
 	if (!has_copies(l))
 		return;
+	Bits asked = bits_new(in->t->arena, (int)in->t->next_id);
 	for (const Op *op = body->first; op; op = op->next) {
 		if (op->code != OP_STORE || operand(op, ARG_OBJECT)->type.kind != TY_FRAG)
 			continue;
-		const Op *from = private_source(body, operand(op, ARG_VALUE));
+		const Op *from = private_source(body, operand(op, ARG_VALUE), &asked);
 		if (!from && access_mask(op))
-			from = private_source(body, access_mask(op));
+			from = private_source(body, access_mask(op), &asked);
 		if (!from)
 			continue;
 		tir_error(in->t, op, E_LAYOUT, "each element of '%s' has copies in several threads, and one of them alone writes '%s': the others cannot know what it read",

@@ -460,10 +460,19 @@ TileRef tile_ref(const Value *v)
 	return r;
 }
 
-bool box_fills(const int64_t *box, int n, const int64_t *tile, int m)
+static int proper_extents(const int64_t *extents, int n, int64_t *out)
 {
-	int more = n - m;
-	int64_t rows = 1;
+	int m = 0;
+	for (int k = 0; k < n; k++)
+		if (extents[k] != 1)
+			out[m++] = extents[k];
+	return m;
+}
+
+bool box_fills(const int64_t *of_box, int box_rank, const int64_t *of_tile, int tile_rank)
+{
+	int64_t box[TIR_MAX_RANK], tile[TIR_MAX_RANK], rows = 1;
+	int n = proper_extents(of_box, box_rank, box), m = proper_extents(of_tile, tile_rank, tile), more = n - m;
 	if (more < 0 || (more > 0 && m < 2))
 		return false;
 	for (int k = 0; m && k <= more; k++) {

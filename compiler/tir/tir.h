@@ -239,8 +239,8 @@ typedef struct TileRef {
 	bool warp_scope;      /* a fragment of each warp, or a warp's rows of the team's */
 } TileRef;
 TileRef tile_ref(const Value *v);
-/* Whether a box of TMA fills a tile, by their extents of more than one element: they are the same, or the box's first ones make the rows of the tile. */
-bool box_fills(const int64_t *box, int n, const int64_t *tile, int m);
+/* Whether a box of TMA fills a tile: but for extents of one element theirs are the same, or the box's first ones make the rows of the tile. */
+bool box_fills(const int64_t *box, int box_rank, const int64_t *tile, int tile_rank);
 int first_slice(const TileRef *r);  /* the dimension that a limit is about; -1 without one */
 
 /* The declaration of a barrier, or of the array that it is picked from. */

@@ -384,23 +384,11 @@ static bool shapes_agree(const TileRef *a, const TileRef *b)
 	}
 }
 
-static int proper_extents(const TileRef *r, int64_t *out)
-{
-	int n = 0;
-	for (int k = 0; k < r->rank; k++)
-		if (r->shape[k] != 1)
-			out[n++] = r->shape[k];
-	return n;
-}
-
 static bool is_box(const Op *op, const TileRef *source, const TileRef *target)
 {
-	int64_t box[TIR_MAX_RANK], tile[TIR_MAX_RANK];
 	bool load = op->code == OP_TMA_LOAD;
-	if (!load && op->code != OP_TMA_STORE)
-		return false;
-	int n = proper_extents(load ? source : target, box), m = proper_extents(load ? target : source, tile);
-	return box_fills(box, n, tile, m);
+	const TileRef *box = load ? source : target, *tile = load ? target : source;
+	return (load || op->code == OP_TMA_STORE) && box_fills(box->shape, box->rank, tile->shape, tile->rank);
 }
 
 static bool need_same_shape(Verifier *v, const Op *op)

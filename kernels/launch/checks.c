@@ -194,8 +194,10 @@ Region rows_region(const Rows *t)
 		bool repeats = r.pitch == 0 && step[i].stride > within;
 		for (int j = i + 1; j < n; j++)
 			repeats = repeats && step[j].stride % step[i].stride == 0;
-		if (repeats)
-			r.row = within * bytes, r.pitch = step[i].stride * bytes;
+		if (repeats) {
+			r.row = within * bytes;
+			r.pitch = step[i].stride * bytes;
+		}
 		within += distance(step[i].extent, step[i].stride);
 	}
 	r.bytes = within * bytes;

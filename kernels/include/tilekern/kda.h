@@ -33,8 +33,8 @@ typedef struct tilekern_kda tilekern_kda;
  * The arguments.  An optional address of 0: the tensor is not there, or not wanted.
  *
  * Gates may be any finite numbers up to 0.  Products within a chunk are fp16: k, v - S^T k, u and scale q.k must stay below 65504, and k, v
- * and scale q.k should not be much below 1e-4 (kernels/kda/README.md, Domain); with L2NORM, too, whose norms are taken out behind the products: where q and k have norms of 3e-4 o is off by 5%.
- * Without L2NORM keys should have norms of at most 1.
+ * and scale q.k should not be much below 1e-4 (kernels/kda/README.md, Domain); with L2NORM, too, whose norms are taken out behind the
+ * products: where q and k have norms of 3e-4 o is off by 5%.  Without L2NORM keys should have norms of at most 1.
  *
  * SPLIT_AUTO and SPLIT_EXACT cut sequences, but not where there are checkpoints, where key_dim is above 128, or where gates are of the type of 16 bits
  * that q, k and v are not of; where final states are in the place of initial ones not in windows of more than 4 chunks (kernels/kda/DESIGN.md); SPLIT_EXACT not with `saved` either.  Else they are SPLIT_OFF.  The backward takes SPLIT_EXACT as SPLIT_OFF,
