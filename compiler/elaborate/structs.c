@@ -73,10 +73,12 @@ static bool match_fields(Elab *E, const Expr *init, const Decl *type, const Expr
 	return ok;
 }
 
-static void fix_scalars(const Decl *type, const Scope *members)
+static void mark_members(const Decl *type, const Scope *members)
 {
 	for (const Decl *m = type->params; m; m = m->next) {
 		Sym *y = sym_in(members, m->name);
+		if (y)
+			y->member = true;
 		if (y && y->kind == SYM_EV && ev_is_scalar(y->ev))
 			y->fixed = "a member of a struct";
 	}
@@ -114,7 +116,7 @@ static const Struct *new_struct(Elab *E, const Decl *d, const Decl *type)
 	const Scope *members = bind_members(E, type, args);
 	if (!members)
 		return NULL;
-	fix_scalars(type, members);
+	mark_members(type, members);
 	Struct *s = ARENA_NEW(E->a, Struct);
 	*s = (Struct){ type, members };
 	return s;
@@ -139,15 +141,16 @@ static bool is_same(const Sym *a, const Sym *b)
 	return a->ev.kind == EV_CONST ? a->ev.i == b->ev.i : true; /* what is known at run time only a launch checks */
 }
 
+static bool is_same_value(const Sym *a, const Sym *b) { return is_same(a, b) && a->ev.value == b->ev.value; }
+
 /* What the members bind, N of x[N], is bound for the function as if it took them one by one, unless another struct binds it to something else. */
 static bool bind_derived(Elab *E, Loc loc, const Decl *p, const Struct *s)
 {
-	int k;
 	for (const Sym *y = s->scope->syms; y; y = y->next) {
-		if (member_of(s->decl, y->name, &k))
+		if (sym_in(s->scope, y->name)->member)
 			continue;
 		Sym *here = sym_in(E->at.scope, y->name);
-		if (here && here->derived && !is_same(here, y)) {
+		if (here && here->derived && !is_same_value(here, y)) {
 			here->kind = SYM_UNCLEAR;
 			continue;
 		}
