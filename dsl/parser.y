@@ -340,6 +340,7 @@ scalar
 initializer
   : expr
   | '{' fields '}'              { $$ = build_struct(p, $2, @$); }
+  | '{' error '}'               { $$ = build_struct(p, (ExprList){ 0 }, @$); STOP_WHEN_HOPELESS; }
   ;
 
 fields
@@ -348,8 +349,8 @@ fields
   ;
 
 field
-  : expr                        { $$ = build_field(p, NULL, $1, @$); }
-  | '.' name '=' expr           { $$ = build_field(p, $2, $4, @$); }
+  : initializer                 { $$ = build_field(p, NULL, $1, @$); }
+  | '.' name '=' initializer    { $$ = build_field(p, $2, $4, @$); }
   ;
 
 tiles

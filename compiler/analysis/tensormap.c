@@ -20,12 +20,14 @@ static int limited_dim(const Op *op, const TileRef *g)
 	return operand(op, ARG_LIMIT) ? g->object_rank - 1 - first_slice(g) : 0;
 }
 
+int64_t box_columns(const TileRef *g) { return g->dims[g->object_rank - 1] < 0 ? 1 : g->shape[g->rank - 1]; }
+
 TensorMap tensor_map_of(const Op *op)
 {
 	TileRef g = tile_ref(tma_global(op)), s = tile_ref(tma_shared(op));
 	TensorMap m = { .tensor = g.object, .dtype = g.dtype, .swizzle = (unsigned)swizzle_bytes(s.object) };
 	int rank = g.object_rank, bytes = (int)dtype_bytes(g.dtype);
-	int64_t inner = s.shape[s.rank - 1];
+	int64_t inner = box_columns(&g);
 	int64_t width = m.swizzle && inner * bytes > (int64_t)m.swizzle ? m.swizzle / bytes : inner;
 	m.limited = limited_dim(op, &g);
 	m.stored = op->code == OP_TMA_STORE;

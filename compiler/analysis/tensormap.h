@@ -24,6 +24,7 @@ typedef struct TensorMap {
 } TensorMap;
 
 TensorMap tensor_map_of(const Op *tma);
+int64_t box_columns(const TileRef *global); /* of the innermost dimension; a tile may have dimensions of one element behind it */
 bool tensor_map_equal(const TensorMap *a, const TensorMap *b); /* but for who stores */
 /* For boxes of a limited map with nothing inside: it begins with the tensor. */
 TensorMap tensor_map_outside(const TensorMap *limited);

@@ -94,7 +94,8 @@ typedef struct Sym {
 	Value *var;       /* SYM_VAR */
 	int dim;          /* SYM_DIM: order of declaration */
 	const Decl *decl; /* SYM_FN, SYM_STRUCT, SYM_KERNEL */
-	bool derived;     /* bound by a member of a struct that the function takes */
+	bool member;      /* of a struct */
+	bool derived;     /* bound by a member of a struct that the function takes: what the function declares itself hides it */
 	const struct Sym *origin; /* SYM_ABSENT of a function: what was to be passed; SYM_DIM of a struct: the dim */
 } Sym;
 

@@ -76,7 +76,7 @@ static Ev eval_launch_member(Elab *E, const Expr *e)
 	if (e->a->kind != EX_NAME)
 		return ev_void();
 	bool block = !strcmp(e->a->name, "blockIdx"), grid = !strcmp(e->a->name, "gridDim");
-	if (!block && !grid)
+	if ((!block && !grid) || sym_find(E, e->a->name)) /* a struct may have that name, in a body */
 		return ev_void();
 	bool axis = e->name[0] >= 'x' && e->name[0] <= 'z' && !e->name[1];
 	if (!axis) {

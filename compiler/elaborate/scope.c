@@ -91,7 +91,7 @@ static void add_to_table(Elab *E, Scope *s, Sym *y)
 Sym *sym_define(Elab *E, Loc loc, const char *name, SymKind kind)
 {
 	const Sym *before = sym_in(E->at.scope, name);
-	if (before) {
+	if (before && !before->derived) {
 		elab_error(E, loc, E_REDEFINED, "'%s' is already defined", name);
 		diag_note(E->d, before->loc, "here");
 	}
@@ -129,6 +129,13 @@ void define_type(Elab *E, Loc loc, const char *name, DType t)
 	sym_define(E, loc, name, SYM_TYPE)->dtype = t;
 }
 
+static void note_unseen(Elab *E, const char *name)
+{
+	const Sym *unseen = sym_in(E->globals, name);
+	if (unseen && !is_seen(E, E->globals, unseen))
+		diag_note(E->d, unseen->loc, "'%s' is declared here, in a file that this one does not import", name);
+}
+
 static void report_no_type(Elab *E, const Decl *d)
 {
 	const char *candidates[MAX_CANDIDATES] = { NULL };
@@ -148,6 +155,7 @@ static void report_no_type(Elab *E, const Decl *d)
 		elab_error(E, d->type_loc, E_UNKNOWN_NAME, "'%s' is not a type", d->type_name);
 	if (help)
 		diag_help(E->d, "%s", help);
+	note_unseen(E, d->type_name);
 }
 
 const Decl *with_type(Elab *E, const Decl *d)
@@ -196,9 +204,7 @@ void report_unknown(Elab *E, Loc loc, const char *name, bool call)
 		elab_error(E, loc, E_UNKNOWN_NAME, "unknown %s '%s'", what, name);
 	if (help && !near)
 		diag_help(E->d, "%s", help);
-	const Sym *unseen = sym_in(E->globals, name);
-	if (unseen && !is_seen(E, E->globals, unseen))
-		diag_note(E->d, unseen->loc, "'%s' is declared here, in a file that this one does not import", name);
+	note_unseen(E, name);
 }
 
 void report_no_function(Elab *E, const Expr *call, const Sym *y)

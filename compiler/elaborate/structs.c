@@ -73,10 +73,12 @@ static bool match_fields(Elab *E, const Expr *init, const Decl *type, const Expr
 	return ok;
 }
 
-static void fix_scalars(const Decl *type, const Scope *members)
+static void mark_members(const Decl *type, const Scope *members)
 {
 	for (const Decl *m = type->params; m; m = m->next) {
 		Sym *y = sym_in(members, m->name);
+		if (y)
+			y->member = true;
 		if (y && y->kind == SYM_EV && ev_is_scalar(y->ev))
 			y->fixed = "a member of a struct";
 	}
@@ -118,7 +120,7 @@ static const Struct *new_struct(Elab *E, const Decl *d, const Decl *type)
 	const Scope *members = bind_members(E, type, args);
 	if (!members)
 		return NULL;
-	fix_scalars(type, members);
+	mark_members(type, members);
 	Struct *s = ARENA_NEW(E->a, Struct);
 	*s = (Struct){ type, members };
 	return s;
@@ -147,9 +149,8 @@ static bool is_same(const Sym *here, const Sym *y)
 /* What the members bind, N of x[N], is bound for the function as if it took them one by one, unless another struct binds it to something else. */
 static bool bind_derived(Elab *E, Loc loc, const Decl *p, const Struct *s)
 {
-	int k;
 	for (const Sym *y = s->scope->syms; y; y = y->next) {
-		if (member_of(s->decl, y->name, &k) || y->kind == SYM_ABSENT)
+		if (y->kind == SYM_ABSENT || sym_in(s->scope, y->name)->member)
 			continue;
 		Sym *here = sym_in(E->at.scope, y->name);
 		if (here && here->derived && !is_same(here, y)) {
@@ -184,8 +185,7 @@ bool bind_struct(Elab *E, Loc loc, const Decl *p, const Sym *type, Ev x)
 
 void bind_absent(Elab *E, const Struct *s)
 {
-	int k;
 	for (const Sym *y = s->scope->syms; y; y = y->next)
-		if (y->kind == SYM_ABSENT && !member_of(s->decl, y->name, &k) && !sym_find(E, y->name))
+		if (y->kind == SYM_ABSENT && !sym_in(s->scope, y->name)->member && !sym_find(E, y->name))
 			define_absent(E, y->loc, y->name, y);
 }

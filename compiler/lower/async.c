@@ -266,7 +266,7 @@ static void each_box(Lower *L, const Op *op, const TileRef *g, const TileRef *s,
 		return;
 	}
 	const TensorMap *m = &L->maps.map[attr_int(op, AT_MAP, 0)];
-	int cols = (int)s->shape[s->rank - 1], step = m->panels ? cols : (int)m->dim[0].box;
+	int cols = (int)box_columns(g), step = m->panels ? cols : (int)m->dim[0].box;
 	check_presence(L, g->object);
 	for (int c = 0; c < cols; c += step) {
 		V coord[6];

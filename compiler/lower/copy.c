@@ -288,10 +288,15 @@ void lower_cp_async(Lower *L, const Op *op)
 {
 	static const DType wide[TIR_MAX_RANK] = { DT_I64, DT_I64, DT_I64, DT_I64, DT_I64, DT_I64 };
 	TileRef g = tile_ref(operand(op, ARG_SOURCE)), s = tile_ref(operand(op, ARG_TARGET));
-	int elem = (int)dtype_bytes(g.dtype), rank = s.rank;
+	int elem = (int)dtype_bytes(g.dtype), rank = s.rank, most = g.rank > rank ? g.rank : rank;
 	const char *why = "";
-	if (rank > 2) {
-		lower_error(L, op->loc, "a cp_async has one or two dimensions, not %d", rank);
+	if (most > 2) {
+		lower_error(L, op->loc, "a cp_async has one or two dimensions, not %d", most);
+		return;
+	}
+	if (g.shape[g.rank - 1] != s.shape[rank - 1]) { /* they agree but for dimensions of one element */
+		lower_error(L, op->loc, "cp_async: a column of '%s' is a row of '%s', or the other way round", attr_text(g.object, AT_NAME, "?"), attr_text(s.object, AT_NAME, "?"));
+		diag_help(L->diags, "index the dimension of one element away, or let copy(src, dst) do it");
 		return;
 	}
 	if (g.trans || s.trans) {

@@ -20,17 +20,67 @@ static Value *loop_index_value(Tir *t, Region *body, Loc loc, Value *arg, Value 
 	return add->result;
 }
 
-/* Index operands of tile r at loop position args[0 .. rank). */
-static int element_operands(Tir *t, Region *body, Loc loc, const TileRef *r, Value **args, Value **out)
+/* What the tiles of a copy have in common: they agree but for dimensions of one element. */
+typedef struct Extents { int rank; int64_t shape[TIR_MAX_RANK]; } Extents;
+
+static bool has_extents(const TileRef *r, const Extents *x)
 {
-	int k = 0;
+	bool same = r->rank == x->rank;
+	for (int i = 0; i < r->rank && same; i++)
+		same = r->shape[i] < 0 || r->shape[i] == x->shape[i];
+	return same;
+}
+
+/* Those of the fragment f, whose layout they have, or of the target. */
+static Extents common_extents(const TileRef *s, const TileRef *d, const TileRef *f)
+{
+	Extents x = { .rank = f ? f->rank : d->rank }, proper = { 0 };
+	memcpy(x.shape, f ? f->shape : d->shape, sizeof x.shape);
+	for (int i = 0; i < x.rank; i++)
+		if (x.shape[i] < 0 && s)
+			x.shape[i] = s->shape[i];
+	if (f || (x.rank <= 2 && (!s || has_extents(s, &x))))
+		return x;
+	for (int i = 0; i < x.rank; i++)
+		if (x.shape[i] != 1)
+			proper.shape[proper.rank++] = x.shape[i];
+	return proper.rank ? proper : (Extents){ 1, { 1 } };
+}
+
+/* The dimension of x that each one of r is; -1: r has one element there. */
+static void match_extents(const TileRef *r, const Extents *x, int *of)
+{
+	bool same = has_extents(r, x);
+	for (int k = 0, j = 0; k < r->rank; k++) {
+		while (!same && j < x->rank && x->shape[j] == 1)
+			j++;
+		of[k] = !same && r->shape[k] == 1 ? -1 : j++;
+	}
+}
+
+static Value *append_const(Tir *t, Region *r, Loc loc, int64_t v)
+{
+	Op *c = tir_op(t, OP_CONST, loc, type_scalar(DT_I32), 0, NULL);
+	attr_set_int(t, c, AT_VALUE, v);
+	tir_append(r, c);
+	return c->result;
+}
+
+/* Index operands of tile r at loop position args[0 .. rank). */
+static int element_operands(Tir *t, Region *body, Loc loc, const TileRef *r, const Extents *x, Value **args, Value **out)
+{
+	int of[TIR_MAX_RANK], k = 0;
+	match_extents(r, x, of);
 	for (int d = 0; d < r->object_rank; d++) {
 		if (r->dims[d] == -1) {
 			out[d] = r->start[d];
 			continue;
 		}
 		int pos = r->trans && k >= r->rank - 2 ? (k == r->rank - 1 ? r->rank - 2 : r->rank - 1) : k;
-		out[d] = loop_index_value(t, body, loc, args[pos], r->start[d]);
+		if (of[pos] >= 0)
+			out[d] = loop_index_value(t, body, loc, args[of[pos]], r->start[d]);
+		else
+			out[d] = r->start[d] ? r->start[d] : append_const(t, body, loc, 0);
 		k++;
 	}
 	return r->object_rank;
@@ -39,12 +89,15 @@ static int element_operands(Tir *t, Region *body, Loc loc, const TileRef *r, Val
 typedef struct ElementCopy {
 	Tir *t;
 	Op *loop;
+	Extents extents; /* of its tiles */
 	Value *index[2];
 } ElementCopy;
 
-static ElementCopy begin_loop(Tir *t, const Op *op, int rank, const int64_t *shape, bool warp_scope, const Form *layout)
+static ElementCopy begin_loop(Tir *t, const Op *op, const Extents *x, int64_t rows, bool warp_scope, const Form *layout)
 {
-	ElementCopy c = { .t = t };
+	ElementCopy c = { .t = t, .extents = *x };
+	int rank = x->rank;
+	int64_t shape[2] = { rows, x->shape[1] };
 	c.loop = tir_op(t, OP_PARALLEL, op->loc, type_none(), 0, NULL);
 	attr_set_list(t, c.loop, AT_EXTENTS, rank, shape);
 	attr_set_layout(t, c.loop, layout);
@@ -102,14 +155,6 @@ static RowPart row_part(const Op *op, const TileRef *f)
 	return p;
 }
 
-static Value *append_const(Tir *t, Region *r, Loc loc, int64_t v)
-{
-	Op *c = tir_op(t, OP_CONST, loc, type_scalar(DT_I32), 0, NULL);
-	attr_set_int(t, c, AT_VALUE, v);
-	tir_append(r, c);
-	return c->result;
-}
-
 static Value *append_binary(ElementCopy *c, const Op *op, Opcode code, Value *a, int64_t b)
 {
 	Region *body = c->loop->regions[0];
@@ -146,7 +191,7 @@ static int tile_operands(ElementCopy *c, const Op *op, const TileRef *r, const R
 		whole.start[0] = NULL;
 	else if (p->is)
 		args[0] = append_binary(c, op, OP_SUB, args[0], p->first);
-	return element_operands(c->t, c->loop->regions[0], op->loc, &whole, args, out);
+	return element_operands(c->t, c->loop->regions[0], op->loc, &whole, &c->extents, args, out);
 }
 
 static void append_access(ElementCopy *c, Op *access, const TileRef *r, bool masked)
@@ -207,23 +252,20 @@ static bool can_be_spread(Tir *t, const Op *op, const Form *layout, int rank, co
 /* The loop; NULL: a copy by threads has one or two dimensions, views index the others away. */
 static Op *element_loop(Tir *t, const Op *op, const TileRef *s, const TileRef *d, Value *scalar, Value *limit)
 {
-	int rank = d->rank;
+	const TileRef *f = d->space == TY_FRAG ? d : s && s->space == TY_FRAG ? s : NULL;
+	Extents x = common_extents(s, d, f);
+	int rank = x.rank;
 	if (rank < 1 || rank > 2) {
 		tir_error(t, op, E_UNSUPPORTED, "a copy by threads has one or two dimensions, not %d", rank);
 		return NULL;
 	}
-	int64_t shape[2] = { d->shape[0], rank == 2 ? d->shape[1] : 0 };
-	for (int i = 0; i < rank; i++)
-		if (shape[i] < 0 && s)
-			shape[i] = s->shape[i];
-	const TileRef *f = d->space == TY_FRAG ? d : s && s->space == TY_FRAG ? s : NULL;
 	RowPart part = row_part(op, f);
-	shape[0] = part.is ? part.all : shape[0];
+	int64_t shape[2] = { part.is ? part.all : x.shape[0], rank == 2 ? x.shape[1] : 0 };
 	const Form *layout = f ? attr_layout(f->object) : plain_layout(t, op, s ? s : d, d, rank, shape);
 	bool warp_scope = f && f->warp_scope;
 	if (!can_be_spread(t, op, layout, rank, shape, warp_scope ? 1 : team_warps(tir_team(op))))
 		return NULL;
-	ElementCopy c = begin_loop(t, op, rank, shape, warp_scope, layout);
+	ElementCopy c = begin_loop(t, op, &x, shape[0], warp_scope, layout);
 	Value *in_part = part.is ? part_mask(&c, op, &part) : NULL, *reads = limit_mask(&c, op, s, &part, limit), *writes = limit_mask(&c, op, d, &part, limit);
 	Value *v = scalar;
 	if (s) /* of a fragment all rows exist */

@@ -119,6 +119,11 @@ static void test_transposed(void **state)
 	check_square(*state, "transposed", square(*state, TILERT_BF16), ref_transposed, 0, 0);
 }
 
+static void test_through_ones(void **state)
+{
+	check_square(*state, "through_ones", square(*state, TILERT_BF16), ref_transposed, 0, 0);
+}
+
 static void ref_beside(const double *x, double *y)
 {
 	for (int i = 0; i < ELEMENTS; i++)
@@ -492,6 +497,7 @@ int main(void)
 		cmocka_unit_test(test_running_sums),
 		cmocka_unit_test(test_suffix_sums_of_16),
 		cmocka_unit_test(test_transposed),
+		cmocka_unit_test(test_through_ones),
 		cmocka_unit_test(test_beside),
 		cmocka_unit_test(test_varied),
 		cmocka_unit_test(test_pieces),

@@ -210,6 +210,12 @@ static void test_statement_errors(void **state)
 	             "t:1:14: error: 'x' has extents but does not say where it lives [syntax]\n"
 	             "t:1:29: error: 'grid' is given twice [syntax]\n"
 	             "t:1:8: error: kernel 'k' has no threads [syntax]\n");
+	check_errors("fn f() { S s = { 1, }; a = ; S t = { .a = 1, .b }, u = {}; T v = { { 1 }, .t = { 2 } }; b = ; }",
+	             "t:1:21: error: expected an expression, found '}' [syntax]\n"
+	             "t:1:28: error: expected an expression, found ';' [syntax]\n"
+	             "t:1:49: error: expected '=', found '}' [syntax]\n"
+	             "t:1:57: error: expected an expression, found '}' [syntax]\n"
+	             "t:1:93: error: expected an expression, found ';' [syntax]\n");
 	check_errors("fn f() { a = 1;", "t:1:16: error: expected a statement or '}', found the end of the file [syntax]\n");
 }
 
