@@ -466,11 +466,20 @@ void set_kind(DeclList list, DeclKind kind, TypeRef type, bool warp_scope)
 	}
 }
 
+/* Of a parameter, or a member of a struct. */
+static void reject_place(Parse *p, const Decl *d)
+{
+	if (d->layout || d->at_name)
+		parse_error(p, d->loc, "'%s' has the layout and the place of what is passed: layout() and at() are for tiles that are declared", d->name);
+}
+
 void check_function(Parse *p, const Decl *fn)
 {
-	for (const Decl *d = fn->params; d; d = d->next)
+	for (const Decl *d = fn->params; d; d = d->next) {
+		reject_place(p, d);
 		if (d->exists)
 			parse_error(p, d->loc, "'%s': parameters of a kernel are under a condition, those of a function are always there", d->name);
+	}
 }
 
 void build_tensors(Parse *p, Decl *head, TypeRef type, DeclList tiles)
@@ -508,6 +517,7 @@ void check_struct(Parse *p, const Decl *s)
 		parse_error(p, s->loc, "struct '%s' has no members", s->name);
 	for (Decl *d = s->params; d; d = d->next) {
 		d->member = true;
+		reject_place(p, d);
 		if (d->exists)
 			parse_error(p, d->loc, "'%s': what a kernel declares is under a condition, members of a struct are always there", d->name);
 		if (d->kind == DE_SCALAR && d->dir != DIR_NONE) {
