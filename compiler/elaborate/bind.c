@@ -241,6 +241,14 @@ static bool bind_one(Elab *E, const Decl *p, Argument *a, const Stmt *body)
 	}
 }
 
+int decl_count(const Decl *list)
+{
+	int n = 0;
+	for (; list; list = list->next)
+		n++;
+	return n;
+}
+
 bool bind_all(Elab *E, const Decl *params, Argument *args, const Stmt *body)
 {
 	bool ok = true;

@@ -17,6 +17,8 @@ Argument eval_argument(Elab *E, const Expr *e, const Decl *p);
 /* Defines a list of parameters, one of args each, and what they bind, in the scope at hand.  body: of the function, or NULL. */
 bool bind_all(Elab *E, const Decl *params, Argument *args, const Stmt *body);
 
+int decl_count(const Decl *list);
+
 /* structs.c */
 bool bind_struct(Elab *E, Loc loc, const Decl *p, const Sym *type, Ev x);
 void bind_absent(Elab *E, const Struct *s); /* behind all parameters, of which another may have bound it */

@@ -9,17 +9,9 @@ static int count_args(const Expr *e)
 	return n;
 }
 
-static int count_params(const Decl *fn)
-{
-	int n = 0;
-	for (const Decl *p = fn->params; p; p = p->next)
-		n++;
-	return n;
-}
-
 static bool call_allowed(Elab *E, const Expr *e, const Decl *fn)
 {
-	int given = count_args(e), wanted = count_params(fn);
+	int given = count_args(e), wanted = decl_count(fn->params);
 	if (given != wanted) {
 		elab_error(E, e->loc, E_CALL, "'%s' takes %d argument%s, not %d", fn->name, wanted, wanted == 1 ? "" : "s", given);
 		diag_note(E->d, fn->loc, "declared here");

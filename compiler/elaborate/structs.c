@@ -31,20 +31,12 @@ static void unknown_member(Elab *E, Loc loc, const Decl *type, const char *name)
 
 void report_no_member(Elab *E, const Expr *e, const Struct *s) { unknown_member(E, e->loc, s->decl, e->name); }
 
-static int count(const Decl *list)
-{
-	int n = 0;
-	for (; list; list = list->next)
-		n++;
-	return n;
-}
-
 /* ---- declarations ---- */
 
 /* The expression of each member, by position or by name; a position goes on behind the last name. */
 static bool match_fields(Elab *E, const Expr *init, const Decl *type, const Expr **of)
 {
-	int n = count(type->params), k = 0;
+	int n = decl_count(type->params), k = 0;
 	bool ok = true;
 	for (const Expr *f = init->args; f; f = f->next, k++) {
 		if (f->name && !member_of(type, f->name, &k)) {
@@ -105,7 +97,7 @@ static const Struct *new_struct(Elab *E, const Decl *d, const Decl *type)
 		elab_error(E, d->loc, E_TYPE, "'%s' is of struct '%s' and begins with its members: %s %s = { ... };", d->name, type->name, type->name, d->name);
 		return NULL;
 	}
-	int n = count(type->params);
+	int n = decl_count(type->params);
 	const Expr **of = ARENA_ARRAY(E->a, const Expr *, n + 1);
 	if (!match_fields(E, d->init, type, of))
 		return NULL;
