@@ -521,8 +521,8 @@ void check_struct(Parse *p, const Decl *s)
 		if (d->exists)
 			parse_error(p, d->loc, "'%s': what a kernel declares is under a condition, members of a struct are always there", d->name);
 		if (d->kind == DE_SCALAR && d->dir != DIR_NONE) {
-			parse_error(p, d->loc, "'%s': a scalar member is the value that it has where the struct is declared, and has no direction", d->name);
-			diag_help(p->diags, "what a function assigns is a parameter of its own, out or inout");
+			parse_error(p, d->loc, "'%s': a scalar member has no direction", d->name);
+			diag_help(p->diags, "a function assigns the members of a struct that it takes as out or inout");
 		}
 	}
 }

@@ -149,14 +149,14 @@ static bool bind_barrier(Elab *E, Loc loc, const Decl *p, Ev x)
 	return true;
 }
 
-static bool bind_scalar(Elab *E, Loc loc, const Decl *p, Ev x, const Stmt *body)
+static bool bind_scalar(Elab *E, const Decl *p, const Argument *a, bool assigned)
 {
 	p = with_type(E, p);
 	if (!p)
 		return false;
-	if (!ev_is_scalar(x))
-		return bind_mismatch(E, loc, p, E_TYPE, dtype_name(p->dtype), x);
-	declare_scalar(E, p, x, !p->member && assigns_name(E, body, p->name));
+	if (!ev_is_scalar(a->x) && !(a->variable && a->x.kind == EV_VOID))
+		return bind_mismatch(E, a->loc, p, E_TYPE, dtype_name(p->dtype), a->x);
+	declare_scalar(E, p, a->x, assigned);
 	return true;
 }
 
@@ -222,6 +222,7 @@ static bool bind_dim(Elab *E, const Decl *p, const Sym *dim)
 static bool bind_one(Elab *E, const Decl *p, Argument *a, const Stmt *body)
 {
 	const Sym *type = p->kind == DE_SCALAR && p->type_name ? sym_find(E, p->type_name) : NULL;
+	bool assigned = p->member ? a->variable : p->kind == DE_SCALAR && !is_reference(p) && assigns_name(E, body, p->name);
 	Ev x = a->x;
 	if (a->dim)
 		return bind_dim(E, p, a->dim);
@@ -234,8 +235,8 @@ static bool bind_one(Elab *E, const Decl *p, Argument *a, const Stmt *body)
 	switch (p->kind) {
 	case DE_SCALAR:
 		if (type && type->kind == SYM_STRUCT)
-			return bind_struct(E, a->loc, p, type, x);
-		return is_reference(p) ? bind_reference(E, a->loc, p, a) : bind_scalar(E, a->loc, p, x, body);
+			return bind_struct(E, p, type->decl, a, assigned);
+		return is_reference(p) ? bind_reference(E, a->loc, p, a) : bind_scalar(E, p, a, assigned);
 	case DE_MBARRIER: case DE_BARRIER: return bind_barrier(E, a->loc, p, x);
 	default: return bind_tile(E, a->loc, p, x);
 	}

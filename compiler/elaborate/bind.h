@@ -10,6 +10,7 @@ typedef struct Argument {
 	Sym *from; /* the variable of an element loop that is assigned */
 	Sym *copy; /* the parameter that stands for it */
 	const Sym *dim; /* a member that is a dim: a kernel has the dims that it uses */
+	bool variable;  /* a member of a struct of variables; x may be EV_VOID */
 } Argument;
 
 /* Tiles stay references, elements are loaded, what does not exist is EV_ABSENT. */
@@ -20,7 +21,8 @@ bool bind_all(Elab *E, const Decl *params, Argument *args, const Stmt *body);
 int decl_count(const Decl *list);
 
 /* structs.c */
-bool bind_struct(Elab *E, Loc loc, const Decl *p, const Sym *type, Ev x);
+bool bind_struct(Elab *E, const Decl *p, const Decl *type, const Argument *a, bool assigned); /* assigned: a member, in the function */
+Ev struct_value(Elab *E, Loc loc, const Struct *s); /* as it is here, whoever assigns it later */
 void bind_absent(Elab *E, const Struct *s); /* behind all parameters, of which another may have bound it */
 
 void define_absent(Elab *E, Loc loc, const char *name, const Sym *y);

@@ -42,13 +42,19 @@ static const Site *new_site(Elab *E, const Expr *e, const Decl *fn)
 	return s;
 }
 
-/* DT_NONE: nothing is returned. */
-static bool returned_type(Elab *E, const Decl *fn, DType *t)
+static bool returned_type(Elab *E, const Decl *fn, Frame *f)
 {
+	const Sym *y = fn->type_name ? sym_find(E, fn->type_name) : NULL;
+	if (y && y->kind == SYM_STRUCT) {
+		f->ret_struct = y->decl;
+		return true;
+	}
 	const Decl *d = with_type(E, fn);
-	*t = d ? d->dtype : DT_NONE;
+	f->ret = d ? d->dtype : DT_NONE;
 	return d != NULL;
 }
+
+static bool returns(const Frame *f) { return f->ret != DT_NONE || f->ret_struct; }
 
 /* What the function has made of variables of an element loop. */
 static void give_back(Elab *E, const Expr *e, const Argument *args, int n)
@@ -72,7 +78,7 @@ static Ev expand(Elab *E, const Expr *e, const Decl *fn, Argument *args)
 	E->at.scope = E->globals;
 	E->at.file = file_of(E, fn->loc.source);
 	scope_push(E);
-	bool ok = bind_all(E, fn->params, args, fn->body) && returned_type(E, fn, &frame.ret);
+	bool ok = bind_all(E, fn->params, args, fn->body) && returned_type(E, fn, &frame);
 	const Site *site = E->t->site;
 	E->at.frame = &frame;
 	E->t->site = new_site(E, e, fn);
@@ -83,7 +89,7 @@ static Ev expand(Elab *E, const Expr *e, const Decl *fn, Argument *args)
 	if (!ok)
 		return ev_error();
 	give_back(E, e, args, count_args(e));
-	if (frame.ret != DT_NONE && !frame.returned) {
+	if (returns(&frame) && !frame.returned) {
 		if (!E->hopeless)
 			elab_error(E, fn->loc, E_CALL, "'%s' ends without 'return'", fn->name);
 		return ev_error();
@@ -106,6 +112,18 @@ Ev fn_call(Elab *E, const Expr *e, const Decl *fn)
 	return expand(E, e, fn, eval_arguments(E, e, fn));
 }
 
+/* x as what the function returns. */
+static Ev returned_value(Elab *E, Loc loc, const Frame *f, Ev x)
+{
+	bool fits = f->ret_struct ? x.kind == EV_STRUCT && x.of->decl == f->ret_struct : ev_is_scalar(x);
+	if (!fits) {
+		const char *type = f->ret_struct ? arena_printf(E->a, "struct %s", f->ret_struct->name) : dtype_name(f->ret);
+		elab_error(E, loc, E_TYPE, "'%s' returns %s, not %s", f->fn->name, type, ev_text(E, x));
+		return ev_error();
+	}
+	return f->ret_struct ? struct_value(E, loc, x.of) : ev_cast(E, loc, x, f->ret);
+}
+
 void exec_return(Elab *E, const Stmt *s)
 {
 	Frame *f = E->at.frame;
@@ -124,14 +142,10 @@ void exec_return(Elab *E, const Stmt *s)
 	Ev x = s->rhs ? eval(E, s->rhs) : ev_void();
 	f->returned = true;
 	f->result = x;
-	if ((f->ret != DT_NONE) != (s->rhs != NULL)) {
-		elab_error(E, s->loc, E_CALL, "'%s' returns %s", f->fn->name, f->ret == DT_NONE ? "nothing" : dtype_name(f->ret));
+	if (returns(f) != (s->rhs != NULL)) {
+		elab_error(E, s->loc, E_CALL, "'%s' returns %s", f->fn->name, f->ret_struct ? f->ret_struct->name : f->ret == DT_NONE ? "nothing" : dtype_name(f->ret));
 		f->result = ev_error();
 	} else if (s->rhs && x.kind != EV_ERROR) {
-		if (!ev_is_scalar(x)) {
-			elab_error(E, s->loc, E_TYPE, "'%s' returns %s, not %s", f->fn->name, dtype_name(f->ret), ev_text(E, x));
-			x = ev_error();
-		}
-		f->result = ev_cast(E, s->loc, x, f->ret);
+		f->result = returned_value(E, s->loc, f, x);
 	}
 }

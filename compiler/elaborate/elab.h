@@ -109,6 +109,7 @@ typedef struct Scope {
 struct Struct {
 	const Decl *decl;
 	const Scope *scope; /* its members, and the extents and types that they bind */
+	bool variable;      /* scalar members are variables, not values */
 };
 
 typedef struct Frame { /* an expanded call */
@@ -117,7 +118,8 @@ typedef struct Frame { /* an expanded call */
 	Region *region;
 	Value *mask;
 	int depth;
-	DType ret; /* DT_NONE: nothing */
+	DType ret;              /* of a scalar that is returned, else DT_NONE */
+	const Decl *ret_struct; /* of a struct, else NULL */
 	bool returned;
 	Ev result;
 } Frame;
@@ -306,6 +308,7 @@ Value *mask_and(Elab *E, Loc loc, Value *mask, Ev c);
 Ev eval(Elab *E, const Expr *e);       /* elements are loaded */
 Ev eval_place(Elab *E, const Expr *e); /* elements stay views of rank 0 */
 Ev eval_scalar(Elab *E, const Expr *e, const char *what);
+Ev scalar_of(Elab *E, Loc loc, const Sym *y); /* of a variable or a value, what it is here */
 Ev eval_const(Elab *E, const Expr *e, const char *what); /* EV_CONST or EV_ERROR */
 bool eval_const_int(Elab *E, const Expr *e, const char *what, int64_t *out);
 Ev eval_i32(Elab *E, const Expr *e, const char *what);
@@ -315,6 +318,7 @@ Ev eval_and(Elab *E, Loc loc, Ev a, const Expr *b); /* a && b */
 /* ---- syntax.c: questions about syntax ---- */
 
 bool assigns_name(const Elab *E, const Stmt *list, const char *name);
+void set_var(Elab *E, Loc loc, const Sym *y, Ev x);
 void set_ssa(Elab *E, Loc loc, Sym *y, Ev x); /* assigns a variable of an element loop */
 bool assigned_later(Elab *E, const char *name); /* after the statement at hand, in its list */
 /* JUMP_...: the jumps of a loop with this body. */
@@ -367,6 +371,7 @@ void exec_return(Elab *E, const Stmt *s);
 /* ---- structs.c: what functions take together ---- */
 
 void declare_struct(Elab *E, const Decl *d, const Decl *type);
+void assign_struct(Elab *E, Loc loc, const Sym *y, Ev x);
 void report_no_member(Elab *E, const Expr *e, const Struct *s);
 
 /* ---- jumps.c: break and continue ---- */

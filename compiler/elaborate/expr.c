@@ -11,20 +11,19 @@ static Ev literal(DType t, int64_t i, double f)
 
 /* ---- names and members ---- */
 
-static Ev scalar_of_sym(Elab *E, const Expr *e, const Sym *y)
+Ev scalar_of(Elab *E, Loc loc, const Sym *y)
 {
 	if (y->kind == SYM_VAR && E->at.parallel && y->combined_in == E->at.parallel) {
-		elab_error(E, e->loc, E_SPACE, "'%s' combines the elements of this loop and cannot be read in it", e->name);
+		elab_error(E, loc, E_SPACE, "'%s' combines the elements of this loop and cannot be read in it", y->name);
 		return ev_error();
 	}
 	if (y->kind == SYM_VAR) {
 		if (E->at.parallel)
 			((Sym *)y)->read_in = E->at.parallel;
-		Ev r = ev_of(emit(E, OP_GET, e->loc, y->dtype, 1, &y->var));
-		return r;
+		return ev_of(emit(E, OP_GET, loc, y->dtype, 1, &y->var));
 	}
 	if (y->ev.kind == EV_VOID && y->dtype != DT_NONE) {
-		elab_error(E, e->loc, E_TYPE, "'%s' is read before it has a value", e->name);
+		elab_error(E, loc, E_TYPE, "'%s' is read before it has a value", y->name);
 		return ev_error();
 	}
 	return y->ev;
@@ -48,7 +47,7 @@ static Ev eval_sym(Elab *E, const Expr *e, const Sym *y)
 		Ev dim = dim_value(E, e->loc, y->origin ? y->origin->name : y->name, y->dim);
 		return E->at.in_stride ? ev_cast(E, e->loc, dim, DT_I64) : dim;
 	}
-	default: return scalar_of_sym(E, e, y);
+	default: return scalar_of(E, e->loc, y);
 	}
 }
 
@@ -102,6 +101,9 @@ static Ev eval_member(Elab *E, const Expr *e)
 		return eval_sym(E, e, y);
 	Ev base = eval_place(E, e->a);
 	if (base.kind == EV_STRUCT) {
+		const Sym *member = sym_in(base.of->scope, e->name);
+		if (member)
+			return eval_sym(E, e, member);
 		report_no_member(E, e, base.of);
 		return ev_error();
 	}

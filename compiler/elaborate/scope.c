@@ -172,7 +172,7 @@ const Decl *with_type(Elab *E, const Decl *d)
 		return NULL;
 	}
 	if (y && y->kind == SYM_STRUCT) {
-		elab_error(E, d->type_loc, E_TYPE, "'%s' is a struct: functions take it, bodies and structs declare it, nothing else has its type", d->type_name);
+		elab_error(E, d->type_loc, E_TYPE, "'%s' is a struct: functions take and return it, bodies and structs declare it, nothing else has its type", d->type_name);
 		return NULL;
 	}
 	if (!y || y->kind != SYM_TYPE) {

@@ -24,14 +24,18 @@ static bool is_scalar_for(Elab *E, const Stmt *s, const char *name, DType t, Ev 
 	return false;
 }
 
+void set_var(Elab *E, Loc loc, const Sym *y, Ev x)
+{
+	Value *args[2] = { y->var, ev_value(E, loc, ev_cast(E, loc, x, y->dtype)) };
+	emit_op(E, OP_SET, loc, type_none(), 2, args);
+}
+
 static void assign_var(Elab *E, const Stmt *s, const Sym *y)
 {
 	Ev old = s->assign_op == AS_SET ? ev_void() : ev_of(emit(E, OP_GET, s->loc, y->dtype, 1, &((Sym *)y)->var));
 	Ev x = combine(E, s, old);
-	if (!is_scalar_for(E, s, y->name, y->dtype, x))
-		return;
-	Value *args[2] = { y->var, ev_value(E, s->loc, ev_cast(E, s->loc, x, y->dtype)) };
-	emit_op(E, OP_SET, s->loc, type_none(), 2, args);
+	if (is_scalar_for(E, s, y->name, y->dtype, x))
+		set_var(E, s->loc, y, x);
 }
 
 /* Where the mask is off, it keeps what it has. */
@@ -82,6 +86,25 @@ static void combine_elements(Elab *E, const Stmt *s, Sym *y)
 	attr_set_text(E->t, emit_op(E, OP_SET, s->loc, type_none(), 2, args), AT_COMBINE, all ? "and" : "or");
 }
 
+static bool assignable_here(Elab *E, Loc loc, const Sym *y)
+{
+	if (!E->at.parallel || y->parallel)
+		return true;
+	elab_error(E, loc, E_SPACE, "'%s' is declared outside this element loop and cannot be assigned in it", y->name);
+	diag_note(E->d, y->loc, "declared here");
+	diag_help(E->d, "elements are independent: use a fragment and reduce_sum, an atomic, or |= and &= on a bool");
+	return false;
+}
+
+static void assign_whole(Elab *E, const Stmt *s, const Sym *y)
+{
+	Ev x = eval(E, s->rhs);
+	if (s->assign_op != AS_SET)
+		elab_error(E, s->lhs->loc, E_TYPE, "'%s' is a struct and is assigned by '='", y->name);
+	else if (x.kind != EV_ERROR && assignable_here(E, s->lhs->loc, y))
+		assign_struct(E, s->loc, y, x);
+}
+
 static void assign_name(Elab *E, const Stmt *s, Sym *y)
 {
 	bool error = y->kind == SYM_EV && y->ev.kind == EV_ERROR;
@@ -100,12 +123,8 @@ static void assign_name(Elab *E, const Stmt *s, Sym *y)
 		combine_elements(E, s, y);
 		return;
 	}
-	if (E->at.parallel && !y->parallel) {
-		elab_error(E, s->lhs->loc, E_SPACE, "'%s' is declared outside this element loop and cannot be assigned in it", y->name);
-		diag_note(E->d, y->loc, "declared here");
-		diag_help(E->d, "elements are independent: use a fragment and reduce_sum, an atomic, or |= and &= on a bool");
+	if (!assignable_here(E, s->lhs->loc, y))
 		return;
-	}
 	if (y->kind == SYM_VAR)
 		assign_var(E, s, y);
 	else
@@ -143,7 +162,9 @@ static void exec_assign(Elab *E, const Stmt *s)
 	}
 	Sym *y = sym_of(E, s->lhs);
 	bool tile = y && y->kind == SYM_EV && (y->ev.kind == EV_TILE || y->ev.kind == EV_MBARRIER || y->ev.kind == EV_BARRIER);
-	if (y && !tile)
+	if (y && y->kind == SYM_EV && y->ev.kind == EV_STRUCT)
+		assign_whole(E, s, y);
+	else if (y && !tile)
 		assign_name(E, s, y);
 	else
 		assign_place(E, s, eval_place(E, s->lhs));

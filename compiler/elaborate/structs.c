@@ -1,4 +1,5 @@
-/* structs.c - structs: names for what functions take together.  A struct has no place of its own: a member is the tile, tensor or barrier that it was declared with, or the value of a scalar. */
+/* structs.c - structs: names for what functions take together.  A struct has no place of its own: a member is the tile, tensor or barrier that it was declared with, or a scalar, which is a
+ * variable where somebody assigns a member and else a value. */
 #include "compiler/elaborate/bind.h"
 #include "dsl/support/words.h"
 
@@ -65,15 +66,18 @@ static bool match_fields(Elab *E, const Expr *init, const Decl *type, const Expr
 	return ok;
 }
 
-static void mark_members(const Decl *type, const Scope *members)
+static const Struct *struct_of(Elab *E, const Decl *type, const Scope *members, bool variable)
 {
 	for (const Decl *m = type->params; m; m = m->next) {
 		Sym *y = sym_in(members, m->name);
 		if (y)
 			y->member = true;
 		if (y && y->kind == SYM_EV && ev_is_scalar(y->ev))
-			y->fixed = "a member of a struct";
+			y->fixed = variable ? NULL : "a member of a struct";
 	}
+	Struct *s = ARENA_NEW(E->a, Struct);
+	*s = (Struct){ type, members, variable };
+	return s;
 }
 
 /* Members are bound as parameters are: their extents and types see the file of the struct. */
@@ -91,37 +95,155 @@ static const Scope *bind_members(Elab *E, const Decl *type, Argument *args)
 	return ok ? members : NULL;
 }
 
-static const Struct *new_struct(Elab *E, const Decl *d, const Decl *type)
+static const Struct *of_arguments(Elab *E, const Decl *type, Argument *args, bool variable)
 {
-	if (!d->init || d->init->kind != EX_STRUCT) {
-		elab_error(E, d->loc, E_TYPE, "'%s' is of struct '%s' and begins with its members: %s %s = { ... };", d->name, type->name, type->name, d->name);
-		return NULL;
-	}
+	const Scope *members = bind_members(E, type, args);
+	return members ? struct_of(E, type, members, variable) : NULL;
+}
+
+/* Of `{ ... }`. */
+static const Struct *of_fields(Elab *E, const Expr *init, const Decl *type, bool variable)
+{
 	int n = decl_count(type->params);
 	const Expr **of = ARENA_ARRAY(E->a, const Expr *, n + 1);
-	if (!match_fields(E, d->init, type, of))
+	if (!match_fields(E, init, type, of))
 		return NULL;
 	Argument *args = ARENA_ARRAY(E->a, Argument, n + 1);
-	for (const Expr *f = d->init->args; f; f = f->next) { /* as they are written: calls in them assign */
+	for (const Expr *f = init->args; f; f = f->next) { /* as they are written: calls in them assign */
 		int k = 0;
 		const Decl *m = type->params;
 		for (; of[k] != f->a; m = m->next)
 			k++;
 		args[k] = eval_argument(E, f->a, m);
+		args[k].variable = variable;
+		if (variable && args[k].dim)
+			args[k] = (Argument){ .loc = f->a->loc, .x = eval(E, f->a), .variable = true };
 	}
-	const Scope *members = bind_members(E, type, args);
-	if (!members)
-		return NULL;
-	mark_members(type, members);
-	Struct *s = ARENA_NEW(E->a, Struct);
-	*s = (Struct){ type, members };
-	return s;
+	return of_arguments(E, type, args, variable);
+}
+
+/* d: the variable, or the member of one that is declared at loc. */
+static const Struct *of_nothing(Elab *E, Loc loc, const Decl *d, const Decl *type)
+{
+	Argument *args = ARENA_ARRAY(E->a, Argument, decl_count(type->params) + 1);
+	int k = 0;
+	for (const Decl *m = type->params; m; m = m->next) {
+		if (m->kind != DE_SCALAR) {
+			elab_error(E, loc, E_TYPE, "%s'%s' is of struct '%s' and begins with its members: %s %s = { ... };", d->member ? "member " : "", d->name, type->name, type->name, d->name);
+			diag_note(E->d, m->loc, "'%s' is no scalar", m->name);
+			return NULL;
+		}
+		args[k++] = (Argument){ .loc = loc, .x = ev_void(), .variable = true };
+	}
+	return of_arguments(E, type, args, true);
+}
+
+static Sym *copy_sym(Elab *E, const Sym *y)
+{
+	Sym *copy = sym_define(E, y->loc, y->name, y->kind);
+	copy->ev = y->ev;
+	copy->dtype = y->dtype;
+	copy->fixed = y->fixed;
+	copy->dim = y->dim;
+	copy->origin = y->origin;
+	return copy;
+}
+
+static bool is_nested(const Sym *y) { return y->kind == SYM_EV && y->ev.kind == EV_STRUCT; }
+
+static bool is_scalar(const Sym *y)
+{
+	return y->kind == SYM_VAR || y->kind == SYM_DIM || (y->kind == SYM_EV && (ev_is_scalar(y->ev) || y->ev.kind == EV_VOID));
+}
+
+/* EV_VOID: it has none yet. */
+static Ev value_of(Elab *E, Loc loc, const Sym *y)
+{
+	if (y->kind == SYM_DIM)
+		return dim_value(E, loc, y->origin->name, y->dim);
+	return y->kind == SYM_VAR ? scalar_of(E, loc, y) : y->ev;
+}
+
+/* Its members with what they have here; `variable`: in variables of their own. */
+static const Struct *copy_struct(Elab *E, Loc loc, const Struct *s, bool variable)
+{
+	Scope *before = E->at.scope;
+	E->at.scope = E->globals;
+	scope_push(E);
+	const Scope *members = E->at.scope;
+	for (const Sym *y = s->scope->syms; y; y = y->next) {
+		if (y->member && is_nested(y)) {
+			sym_define_ev(E, y->loc, y->name, (Ev){ .kind = EV_STRUCT, .of = copy_struct(E, loc, y->ev.of, variable) }, y->fixed);
+		} else if (y->member && is_scalar(y) && (variable || y->kind != SYM_DIM)) {
+			Decl d = { .kind = DE_SCALAR, .loc = y->loc, .name = y->name, .dtype = y->kind == SYM_DIM ? DT_I32 : y->dtype };
+			declare_scalar(E, &d, value_of(E, loc, y), variable);
+		} else {
+			copy_sym(E, y)->derived = y->derived;
+		}
+	}
+	E->at.scope = before;
+	return struct_of(E, s->decl, members, variable);
+}
+
+static const Struct *new_struct(Elab *E, const Decl *d, const Decl *type)
+{
+	if (!d->init)
+		return of_nothing(E, d->loc, d, type);
+	bool variable = assigned_later(E, d->name);
+	if (d->init->kind == EX_STRUCT)
+		return of_fields(E, d->init, type, variable);
+	Ev x = eval(E, d->init);
+	if (x.kind == EV_STRUCT && x.of->decl == type)
+		return copy_struct(E, d->init->loc, x.of, variable);
+	if (x.kind != EV_ERROR)
+		elab_error(E, d->init->loc, E_TYPE, "'%s' is of struct '%s' and cannot be initialised with %s", d->name, type->name, ev_text(E, x));
+	return NULL;
 }
 
 void declare_struct(Elab *E, const Decl *d, const Decl *type)
 {
 	const Struct *s = new_struct(E, d, type);
 	sym_define_ev(E, d->loc, d->name, s ? (Ev){ .kind = EV_STRUCT, .of = s } : ev_error(), "a struct");
+}
+
+/* Scalars of `to`; what else it has stays, and has to be the same. */
+static bool assign_members(Elab *E, Loc loc, const Struct *to, const Struct *from)
+{
+	for (Sym *y = to->scope->syms; y; y = y->next) {
+		const Sym *x = y->member ? sym_in(from->scope, y->name) : NULL;
+		if (!x)
+			continue;
+		if (is_nested(y) && is_nested(x)) {
+			if (!assign_members(E, loc, y->ev.of, x->ev.of))
+				return false;
+		} else if (is_scalar(y) && is_scalar(x)) {
+			Ev v = value_of(E, loc, x);
+			if (y->kind == SYM_VAR)
+				set_var(E, loc, y, v);
+			else
+				set_ssa(E, loc, y, v);
+		} else {
+			elab_error(E, loc, E_TYPE, "a struct that is assigned has scalars, '%s' is none", y->name);
+			diag_note(E->d, y->loc, "member of struct '%s'", to->decl->name);
+			return false;
+		}
+	}
+	return true;
+}
+
+void assign_struct(Elab *E, Loc loc, const Sym *y, Ev x)
+{
+	if (x.kind != EV_STRUCT || x.of->decl != y->ev.of->decl)
+		elab_error(E, loc, E_TYPE, "'%s' is of struct '%s' and cannot be assigned %s", y->name, y->ev.of->decl->name, ev_text(E, x));
+	else if (!y->ev.of->variable)
+		elab_error(E, loc, E_TYPE, "'%s' is a member of a struct and cannot be assigned", y->name);
+	else
+		assign_members(E, loc, y->ev.of, struct_value(E, loc, x.of).of);
+}
+
+Ev struct_value(Elab *E, Loc loc, const Struct *s)
+{
+	return (Ev){ .kind = EV_STRUCT, .of = s->variable ? copy_struct(E, loc, s, false) : s };
 }
 
 /* ---- parameters ---- */
@@ -157,22 +279,23 @@ static bool bind_derived(Elab *E, Loc loc, const Decl *p, const Struct *s)
 		}
 		if (sym_find(E, y->name))
 			continue;
-		Sym *copy = sym_define(E, y->loc, y->name, y->kind);
-		copy->ev = y->ev;
-		copy->dtype = y->dtype;
-		copy->fixed = y->fixed;
-		copy->origin = y->origin;
-		copy->derived = true;
+		copy_sym(E, y)->derived = true;
 	}
 	return true;
 }
 
-bool bind_struct(Elab *E, Loc loc, const Decl *p, const Sym *type, Ev x)
+bool bind_struct(Elab *E, const Decl *p, const Decl *type, const Argument *a, bool assigned)
 {
-	if (x.kind != EV_STRUCT || x.of->decl != type->decl)
-		return bind_mismatch(E, loc, p, E_TYPE, arena_printf(E->a, "struct %s", type->name), x);
-	sym_define_ev(E, p->loc, p->name, x, "a struct");
-	return bind_derived(E, loc, p, x.of);
+	bool reference = p->dir != DIR_NONE, nothing = a->variable && a->x.kind == EV_VOID;
+	const Struct *s = nothing ? of_nothing(E, a->loc, p, type) : a->x.kind == EV_STRUCT && a->x.of->decl == type ? a->x.of : NULL;
+	if (nothing && !s)
+		return false;
+	if (!s || (reference && !s->variable))
+		return bind_mismatch(E, a->loc, p, E_TYPE, arena_printf(E->a, reference ? "a variable of struct %s to assign" : "struct %s", type->name), a->x);
+	if (!reference && !nothing && (s->variable || assigned))
+		s = copy_struct(E, a->loc, s, assigned);
+	sym_define_ev(E, p->loc, p->name, (Ev){ .kind = EV_STRUCT, .of = s }, "a struct");
+	return bind_derived(E, a->loc, p, s);
 }
 
 void bind_absent(Elab *E, const Struct *s)

@@ -17,6 +17,14 @@ static bool each_changed_of(const Elab *E, const Expr *list, const Stmt *s, Assi
 	return false;
 }
 
+/* The variable of now.of.start; NULL: e is no variable, or part of one. */
+static const char *root_name(const Expr *e)
+{
+	while (e->kind == EX_MEMBER)
+		e = e->a;
+	return e->kind == EX_NAME ? e->name : NULL;
+}
+
 /* A call assigns the names that a function takes as out or inout scalars, wherever in an expression it stands. */
 static bool each_changed(const Elab *E, const Expr *e, const Stmt *s, AssignVisitor visit, void *user)
 {
@@ -25,7 +33,7 @@ static bool each_changed(const Elab *E, const Expr *e, const Stmt *s, AssignVisi
 	const Sym *y = e->kind == EX_CALL && e->args && !builtin_exists(e->name) ? sym_find(E, e->name) : NULL;
 	const Decl *p = y && y->kind == SYM_FN ? y->decl->params : NULL;
 	for (const Expr *x = e->args; x && p; x = x->next, p = p->next)
-		if (p->kind == DE_SCALAR && p->dir != DIR_NONE && x->kind == EX_NAME && visit(user, x->name, s))
+		if (p->kind == DE_SCALAR && p->dir != DIR_NONE && root_name(x) && visit(user, root_name(x), s))
 			return true;
 	for (const Sub *sub = e->subs; sub; sub = sub->next)
 		if (each_changed(E, sub->a, s, visit, user))
@@ -46,7 +54,7 @@ static bool each_changed_by(const Elab *E, const Stmt *s, AssignVisitor visit, v
 static bool each_assigned(const Elab *E, const Stmt *list, AssignVisitor visit, void *user)
 {
 	for (const Stmt *s = list; s; s = s->next) {
-		if (s->kind == ST_ASSIGN && s->lhs->kind == EX_NAME && visit(user, s->lhs->name, s))
+		if (s->kind == ST_ASSIGN && root_name(s->lhs) && visit(user, root_name(s->lhs), s))
 			return true;
 		if (each_changed_by(E, s, visit, user))
 			return true;
