@@ -457,7 +457,8 @@ stmt
 	$4.setmaxnreg = $7;
 	$$ = build_role(p, $4, $9, span(@1, @8));
     }
-  | RETURN expr_opt ';'         { $$ = build_stmt(p, ST_RETURN, span(@1, @2)); $$->rhs = $2; }
+  | RETURN ';'                  { $$ = build_stmt(p, ST_RETURN, @1); }
+  | RETURN initializer ';'      { $$ = build_stmt(p, ST_RETURN, span(@1, @2)); $$->rhs = $2; }
   | BREAK ';'                   { $$ = build_stmt(p, ST_BREAK, @1); }
   | CONTINUE ';'                { $$ = build_stmt(p, ST_CONTINUE, @1); }
   | STATIC_ASSERT '(' expr ',' string ')' ';'
@@ -472,7 +473,7 @@ simple
   ;
 
 assign
-  : expr '=' expr               { $$ = build_assign(p, AS_SET, $1, $3, @$); }
+  : expr '=' initializer        { $$ = build_assign(p, AS_SET, $1, $3, @$); }
   | expr ASSIGN expr            { $$ = build_assign(p, (AssignOp)$2, $1, $3, @$); }
   | expr INC                    { $$ = build_increment(p, AS_ADD, $1, @$); }
   | expr DEC                    { $$ = build_increment(p, AS_SUB, $1, @$); }

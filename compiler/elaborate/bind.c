@@ -286,7 +286,8 @@ Argument eval_argument(Elab *E, const Expr *e, const Decl *p)
 	const Sym *y = p->member && p->kind == DE_SCALAR && p->dtype == DT_I32 ? sym_of(E, e) : NULL;
 	if (y && y->kind == SYM_DIM)
 		return (Argument){ .loc = e->loc, .dim = y };
-	Argument a = is_reference(p) ? eval_reference(E, e) : (Argument){ .x = eval(E, e) };
+	const Sym *type = p->type_name && e->kind == EX_STRUCT ? sym_in(E->globals, p->type_name) : NULL;
+	Argument a = is_reference(p) ? eval_reference(E, e) : (Argument){ .x = eval_as(E, e, type && type->kind == SYM_STRUCT ? type->decl : NULL) };
 	a.loc = e->loc;
 	return a;
 }

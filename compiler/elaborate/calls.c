@@ -139,7 +139,7 @@ void exec_return(Elab *E, const Stmt *s)
 		f->result = ev_error();
 		return;
 	}
-	Ev x = s->rhs ? eval(E, s->rhs) : ev_void();
+	Ev x = s->rhs ? eval_as(E, s->rhs, f->ret_struct) : ev_void();
 	f->returned = true;
 	f->result = x;
 	if (returns(f) != (s->rhs != NULL)) {

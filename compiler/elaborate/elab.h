@@ -371,6 +371,7 @@ void exec_return(Elab *E, const Stmt *s);
 /* ---- structs.c: what functions take together ---- */
 
 void declare_struct(Elab *E, const Decl *d, const Decl *type);
+Ev eval_as(Elab *E, const Expr *e, const Decl *type); /* of this struct, if it is not NULL: e may be { ... } */
 void assign_struct(Elab *E, Loc loc, const Sym *y, Ev x);
 void report_no_member(Elab *E, const Expr *e, const Struct *s);
 

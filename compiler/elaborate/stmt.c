@@ -98,7 +98,7 @@ static bool assignable_here(Elab *E, Loc loc, const Sym *y)
 
 static void assign_whole(Elab *E, const Stmt *s, const Sym *y)
 {
-	Ev x = eval(E, s->rhs);
+	Ev x = eval_as(E, s->rhs, y->ev.of->decl);
 	if (s->assign_op != AS_SET)
 		elab_error(E, s->lhs->loc, E_TYPE, "'%s' is a struct and is assigned by '='", y->name);
 	else if (x.kind != EV_ERROR && assignable_here(E, s->lhs->loc, y))

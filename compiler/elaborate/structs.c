@@ -185,6 +185,14 @@ static const Struct *copy_struct(Elab *E, Loc loc, const Struct *s, bool variabl
 	return struct_of(E, s->decl, members, variable);
 }
 
+Ev eval_as(Elab *E, const Expr *e, const Decl *type)
+{
+	if (e->kind != EX_STRUCT || !type)
+		return eval(E, e);
+	const Struct *s = of_fields(E, e, type, false);
+	return s ? (Ev){ .kind = EV_STRUCT, .of = s } : ev_error();
+}
+
 static const Struct *new_struct(Elab *E, const Decl *d, const Decl *type)
 {
 	if (!d->init)
