@@ -43,8 +43,7 @@ TABLES = {
                        r"gdn (?P<what>backward|forward, backward) (?P<part>again|saved) (?P<line>[^:]+).*", column="{what}"),
     "kda forward": Table(["kda-forward", "kda-fla"], "kda --peers cudnn,cudnn_bf16,flash_kda", "sequences, heads", "kda" + KDA, "K = {k}", SHAPE, "{what}, {gates}",
                          peers="cudnn|flash_kda"),
-    "kda fla": Table(["kda-fla"], "kda --peers cudnn,cudnn_bf16,flash_kda,fla", "sequences, heads", "kda" + KDA, "K = {k}", SHAPE, "{what}, {gates}",
-                     "Of 2026-11-22, FLA 0.6, kernel, all rows of `peers.py kda`: 3.9 to 8.9 times ours with strong gates, 1.0 (1 x 2048, 8 heads) to 6.2 with mild ones.", peers="fla"),
+    "kda fla": Table(["kda-fla"], "kda --peers fla", "sequences, heads", "kda" + KDA, "K = {k}", SHAPE, "{what}, {gates}", peers="fla"),
     "kda initial": Table(["kda-initial"], "kda_initial --peers cudnn,flash_kda", "sequences, heads", "kda" + KDA, "K = {k}", SHAPE, "{what}"),
     "kda initial backward": Table(["kda-initial-backward"], "kda_backward --peers cudnn --only initial", "sequences, heads", "kda backward" + KDA + " (?P<part>recomputed|saved)",
                                   "K = {k}{documents}", SHAPE, "{what}", peers="cudnn"),
@@ -52,7 +51,7 @@ TABLES = {
     "kda mixes": Table(["kda-mixes"], "kda_mixes --peers cudnn,cudnn_bf16,flash_kda,fla", "sequences, heads", "kda" + KDA, "{packed}", SHAPE, "{what}, {gates}",
                        peers="cudnn|flash_kda|fla"),
     "kda engine": Table(["kda-engine-final"], "kda_engine --peers cudnn,flash_kda", "sequences", r"kda engine (?P<heads>\d+) (?P<line>.+)", column="{heads} heads"),
-    "kda backward": Table(["kda-backward-final"], "kda_backward --peers fla,fla_unsafe,cudnn",
+    "kda backward": Table(["kda-backward-final"], "kda_backward --peers fla,cudnn",
                           "sequences, heads", "kda backward" + KDA + " (?P<part>recomputed|saved)",
                           "K = {k}{documents}, {what}", SHAPE + ", {what}", "{gates}"),
     "kda training": Table(["kda-training-fla-cudnn"], "kda_training --peers fla,cudnn", "sequences, heads",
@@ -171,6 +170,8 @@ class Rows:
         if not named or ours != ours:
             return False
         theirs = {p: number(r[f"{p}_ms"]) for p in PEERS if f"{p}_ms" in r and re.fullmatch(self.table.peers, p)}
+        if not theirs:  # a file of other peers
+            return False
         theirs = {p: t for p, t in theirs.items() if t == t}
         if self.table.peers in PEERS and not theirs:
             return False
