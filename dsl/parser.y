@@ -117,7 +117,7 @@ static Loc span(Loc a, Loc b) { return (Loc){ a.source, a.begin, b.end }; }
 %type <decls> decl params param_list tiles scalars constants type_params constant_decl mbarriers barriers local_decl
 %type <extent> extent
 %type <extents> extents extents_opt
-%type <exprs> exprs exprs_opt strides_opt
+%type <exprs> exprs args_opt args strides_opt
 %type <decls> members member_group
 %type <expr> expr expr_opt exists_opt cond postfix atom primary initializer field
 %type <exprs> fields
@@ -549,9 +549,15 @@ expr_opt
   | expr
   ;
 
-exprs_opt
+/* Of a call. */
+args_opt
   : %empty                      { $$ = (ExprList){ 0 }; }
-  | exprs
+  | args
+  ;
+
+args
+  : initializer                 { $$ = (ExprList){ 0 }; list_add_expr(&$$, $1); }
+  | args ',' initializer        { $$ = $1; list_add_expr(&$$, $3); }
   ;
 
 exprs
@@ -616,7 +622,7 @@ primary
   | FALSE                       { $$ = build_expr(p, EX_BOOL, @$); }
   | STRING                      { $$ = build_expr(p, EX_STRING, @$); $$->name = $1; }
   | name                        { $$ = build_expr(p, EX_NAME, @$); $$->name = $1; }
-  | name '(' exprs_opt ')'      { $$ = build_call(p, $1, DT_NONE, $3, @$); }
+  | name '(' args_opt ')'       { $$ = build_call(p, $1, DT_NONE, $3, @$); }
   | name '(' DTYPE ')'          { $$ = build_call(p, $1, $3, (ExprList){ 0 }, @$); }
   | name '(' DTYPE ',' exprs ')'
                                 { $$ = build_call(p, $1, $3, $5, @$); }

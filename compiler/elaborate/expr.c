@@ -307,7 +307,7 @@ Ev eval_place(Elab *E, const Expr *e)
 	case EX_CAST: return convert(E, e->loc, dtype_name(e->dtype), e->dtype, e->a);
 	case EX_MEMBER: return eval_member(E, e);
 	case EX_STRUCT: case EX_FIELD:
-		elab_error(E, e->loc, E_TYPE, "{ ... } is what a struct begins with, is assigned or returned as: Name x = { ... };");
+		elab_error(E, e->loc, E_TYPE, "{ ... } is a struct where one is declared, assigned, taken by value or returned, and nothing else");
 		return ev_error();
 	case EX_SUBSCRIPT: {
 		Ev base = eval_place(E, e->a);
