@@ -6,14 +6,17 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
 
+/* A folder may be entered, which is X_OK, too. */
 static const char *executable(const char *path)
 {
-	return access(path, X_OK) == 0 ? path : NULL;
+	struct stat st;
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0 ? path : NULL;
 }
 
 const char *tool_find(Arena *a, const char *name, const char *option, const char *variable)
