@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "compiler/driver/signals.h"
+
 bool input_exists(const char *path)
 {
 	struct stat st;
@@ -117,11 +119,13 @@ static bool write_in_place(const char *path, const void *data, size_t len)
 static bool write_renamed(Arena *a, const char *target, const void *data, size_t len)
 {
 	const char *name;
+	sigset_t before = signals_hold();
 	int fd = open_temporary(a, target, &name);
 	bool ok = fd >= 0 && write_closing(fd, data, len) && rename(name, target) == 0;
 	int error = errno;
 	if (fd >= 0 && !ok)
 		unlink(name);
+	signals_release(&before);
 	errno = error;
 	return ok;
 }
