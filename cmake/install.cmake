@@ -26,7 +26,14 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/tileConfigVersion.cmake
 install(FILES ${PROJECT_BINARY_DIR}/tileConfig.cmake ${PROJECT_BINARY_DIR}/tileConfigVersion.cmake
 	${CMAKE_CURRENT_LIST_DIR}/TileModules.cmake DESTINATION ${package_dir})
 
-file(RELATIVE_PATH PC_UP /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p) # relocatable, multiarch folders included
+# Relocatable, multiarch and absolute folders included.
+set(PC_FOLDER ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH PC_PREFIX ${PC_FOLDER} ${CMAKE_INSTALL_PREFIX})
+file(RELATIVE_PATH PC_INCLUDE ${PC_FOLDER} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+set(PC_ALSO)
+if(NOT BUILD_SHARED_LIBS) # nothing else brings them in then
+	set(PC_ALSO " -lpthread -ldl -lm")
+endif()
 set(packages tilert)
 if(TARGET tilekern)
 	list(APPEND packages tilekern)
