@@ -85,7 +85,7 @@ static ExitCode finish(const Compilation *c, const void *data, size_t len)
 	}
 	if (c->o->depfile) { /* before the output, which make takes for up to date once it is there */
 		Buffer deps = { .arena = c->arena };
-		depfile_write(c->diags, c->read, c->o->output, &deps);
+		depfile_write(c->diags, c->read, c->o->output, c->o->empty_rules, &deps);
 		error = output_write(c->arena, c->o->depfile_path, deps.data, deps.len);
 	}
 	if (!error)
