@@ -5,6 +5,9 @@
 # changes.  OUTPUT is relative to the current binary folder (default: the file's name with .tmod).  HEADER also writes the C
 # header.  The target's properties TILE_MODULE and TILE_HEADER are the full paths.  TILE_MODULE_COMPILER: a target or program
 # in place of tilec.
+if(POLICY CMP0116) # dependency files name outputs in full: without it, in projects for CMake before 3.20, ninja builds them each time
+	cmake_policy(SET CMP0116 NEW)
+endif()
 function(tile_add_module target)
 	cmake_parse_arguments(PARSE_ARGV 1 arg "" "SOURCE;OUTPUT;HEADER" "DEFINES;INCLUDES;OPTIONS")
 	if(arg_UNPARSED_ARGUMENTS)
