@@ -71,7 +71,7 @@ if(TARGET tilec)
 endif()
 
 # Documents, and the archives that cmake/release makes with cpack.
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tile)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 set(CPACK_PACKAGE_NAME tile)
 set(CPACK_PACKAGE_VENDOR "the tilec authors")
 set(CPACK_PACKAGE_CONTACT "the tilec authors")
