@@ -130,9 +130,17 @@ static bool write_renamed(Arena *a, const char *target, const void *data, size_t
 	return ok;
 }
 
+/* Also by another name, such as /dev/stdout: where it is a file, a new one would take the place of what is in it. */
+static bool is_standard(const char *path)
+{
+	struct stat named, standard;
+	return strcmp(path, "-") == 0 || (stat(path, &named) == 0 && fstat(STDOUT_FILENO, &standard) == 0
+		&& named.st_dev == standard.st_dev && named.st_ino == standard.st_ino);
+}
+
 const char *output_write(Arena *a, const char *path, const void *data, size_t len)
 {
-	bool ok, standard = strcmp(path, "-") == 0;
+	bool ok, standard = is_standard(path);
 	if (standard) {
 		fflush(stdout);
 		ok = write_all(STDOUT_FILENO, data, len);
