@@ -5,8 +5,15 @@
 # changes.  OUTPUT is relative to the current binary folder (default: the file's name with .tmod).  HEADER also writes the C
 # header.  The target's properties TILE_MODULE and TILE_HEADER are the full paths.  TILE_MODULE_COMPILER: a target or program
 # in place of tilec.
+if(POLICY CMP0116) # dependency files name outputs in full: without it, in projects for CMake before 3.20, ninja builds them each time
+	cmake_policy(SET CMP0116 NEW)
+endif()
 function(tile_add_module target)
 	cmake_parse_arguments(PARSE_ARGV 1 arg "" "SOURCE;OUTPUT;HEADER" "DEFINES;INCLUDES;OPTIONS")
+	if(arg_UNPARSED_ARGUMENTS)
+		list(JOIN arg_UNPARSED_ARGUMENTS " " words)
+		message(FATAL_ERROR "tile_add_module(${target}): '${words}' belongs to none of SOURCE, OUTPUT, DEFINES, INCLUDES, OPTIONS, HEADER")
+	endif()
 	if(NOT arg_SOURCE)
 		message(FATAL_ERROR "tile_add_module(${target}): SOURCE is missing")
 	endif()
@@ -14,11 +21,13 @@ function(tile_add_module target)
 		set(compiler ${TILE_MODULE_COMPILER})
 	elseif(TARGET tilec)
 		set(compiler tilec)
-	else()
+	elseif(TARGET tile::tilec)
 		set(compiler tile::tilec)
+	else()
+		message(FATAL_ERROR "tile_add_module(${target}): there is no target tile::tilec in this folder, which find_package(tile) makes in its own and those below")
 	endif()
 	get_filename_component(source ${arg_SOURCE} ABSOLUTE)
-	get_filename_component(name ${arg_SOURCE} NAME_WE)
+	get_filename_component(name ${arg_SOURCE} NAME_WLE)
 	if(NOT arg_OUTPUT)
 		set(arg_OUTPUT ${name}.tmod)
 	endif()
@@ -40,6 +49,9 @@ function(tile_add_module target)
 	set(outputs ${module})
 	if(arg_HEADER)
 		get_filename_component(header ${arg_HEADER} ABSOLUTE BASE_DIR ${CMAKE_CURRENT_BINARY_DIR})
+		get_filename_component(folder ${header} DIRECTORY)
+		file(MAKE_DIRECTORY ${folder})
+		list(FILTER flags EXCLUDE REGEX "^--report=") # which is of code
 		add_custom_command(OUTPUT ${header}
 			COMMAND ${compiler} ${flags} --emit=header -MD -MF ${header}.d -o ${header} ${source}
 			DEPENDS ${source} ${compiler} DEPFILE ${header}.d

@@ -26,7 +26,14 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/tileConfigVersion.cmake
 install(FILES ${PROJECT_BINARY_DIR}/tileConfig.cmake ${PROJECT_BINARY_DIR}/tileConfigVersion.cmake
 	${CMAKE_CURRENT_LIST_DIR}/TileModules.cmake DESTINATION ${package_dir})
 
-file(RELATIVE_PATH PC_UP /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p) # relocatable, multiarch folders included
+# Relocatable, multiarch and absolute folders included.
+set(PC_FOLDER ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH PC_PREFIX ${PC_FOLDER} ${CMAKE_INSTALL_PREFIX})
+file(RELATIVE_PATH PC_INCLUDE ${PC_FOLDER} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+set(PC_ALSO)
+if(NOT BUILD_SHARED_LIBS) # nothing else brings them in then
+	set(PC_ALSO " -lpthread -ldl -lm")
+endif()
 set(packages tilert)
 if(TARGET tilekern)
 	list(APPEND packages tilekern)
@@ -64,7 +71,7 @@ if(TARGET tilec)
 endif()
 
 # Documents, and the archives that cmake/release makes with cpack.
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tile)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 set(CPACK_PACKAGE_NAME tile)
 set(CPACK_PACKAGE_VENDOR "the tilec authors")
 set(CPACK_PACKAGE_CONTACT "the tilec authors")
@@ -73,6 +80,9 @@ set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_PACKAGE_FILE_NAME tile-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR})
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+if(CMAKE_CROSSCOMPILING AND CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64") # else cpack takes this machine's name
+	set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
+endif()
 if(DEFINED TILE_GLIBC) # dpkg-shlibdeps knows this system's symbols only and asks for its glibc
 	set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= ${TILE_GLIBC})")
 else()

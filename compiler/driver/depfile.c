@@ -57,15 +57,29 @@ static void put_dependency(Buffer *out, const char *name)
 	put_name(out, name);
 }
 
-void depfile_write(const Diags *d, const PathList *read, const char *target, Buffer *out)
+static void put_empty_rule(Buffer *out, const char *name)
+{
+	put_name(out, name);
+	buffer_put(out, ":\n");
+}
+
+/* What was read, or of that what was imported. */
+static void put_each(const Diags *d, const PathList *read, bool imported, void (*put)(Buffer *out, const char *name), Buffer *out)
+{
+	for (unsigned i = 1 + imported; i <= diags_source_count(d); i++)
+		if (is_file(d, i))
+			put(out, diags_source(d, i)->name);
+	for (unsigned i = 0; i < read->n; i++)
+		if (!is_source(d, read->path[i]))
+			put(out, read->path[i]);
+}
+
+void depfile_write(const Diags *d, const PathList *read, const char *target, bool empty_rules, Buffer *out)
 {
 	put_name(out, target);
 	buffer_put(out, ":");
-	for (unsigned i = 1; i <= diags_source_count(d); i++)
-		if (is_file(d, i))
-			put_dependency(out, diags_source(d, i)->name);
-	for (unsigned i = 0; i < read->n; i++)
-		if (!is_source(d, read->path[i]))
-			put_dependency(out, read->path[i]);
+	put_each(d, read, false, put_dependency, out);
 	buffer_put(out, "\n");
+	if (empty_rules)
+		put_each(d, read, true, put_empty_rule, out);
 }

@@ -50,8 +50,8 @@ void header_write(const Tir *t, const char *source_name, Buffer *out);
 typedef struct PathList { const char **path; unsigned n, room; } PathList;
 void path_list_add(Arena *a, PathList *l, const char *path);
 
-/* "target: sources", from the sources read so far. */
-void depfile_write(const Diags *d, const PathList *read, const char *target, Buffer *out);
+/* "target: sources", from the sources read so far, and behind it "import:" for each import where empty_rules. */
+void depfile_write(const Diags *d, const PathList *read, const char *target, bool empty_rules, Buffer *out);
 /* A name among them that no such file can have, or NULL. */
 const char *depfile_unsayable(const Diags *d, const PathList *read, const char *target);
 

@@ -83,12 +83,13 @@ static ExitCode finish(const Compilation *c, const void *data, size_t len)
 		fprintf(stderr, "tilec: %s\n", error);
 		return EXIT_USAGE;
 	}
-	error = output_write(c->arena, c->o->output, data, len);
-	if (!error && c->o->depfile) {
+	if (c->o->depfile) { /* before the output, which make takes for up to date once it is there */
 		Buffer deps = { .arena = c->arena };
-		depfile_write(c->diags, c->read, c->o->output, &deps);
+		depfile_write(c->diags, c->read, c->o->output, c->o->empty_rules, &deps);
 		error = output_write(c->arena, c->o->depfile_path, deps.data, deps.len);
 	}
+	if (!error)
+		error = output_write(c->arena, c->o->output, data, len);
 	return error ? trouble(error) : EXIT_OK;
 }
 

@@ -22,7 +22,7 @@ static const EmitInfo emits[] = {
 enum { EMIT_KINDS = sizeof emits / sizeof emits[0] };
 
 typedef enum OptionId {
-	OPT_OUTPUT, OPT_EMIT, OPT_TARGET, OPT_DEFINE, OPT_INCLUDE, OPT_LEVEL, OPT_DEBUG, OPT_STRIP, OPT_MD, OPT_MF,
+	OPT_OUTPUT, OPT_EMIT, OPT_TARGET, OPT_DEFINE, OPT_INCLUDE, OPT_LEVEL, OPT_DEBUG, OPT_STRIP, OPT_MD, OPT_MF, OPT_MP,
 	OPT_PTXAS, OPT_NO_SPILL, OPT_NO_SERIALIZED, OPT_FORMAT, OPT_REPORT, OPT_COLOR, OPT_VERBOSE,
 	OPT_EXPLAIN, OPT_LIST_OPS, OPT_PASSES, OPT_PRINT_AFTER, OPT_TIME_PASSES, OPT_MAN, OPT_COMPLETION, OPT_VERSION, OPT_HELP
 } OptionId;
@@ -43,6 +43,7 @@ static const Option rows[] = {
 	{ OPT_STRIP, "--strip", NULL, "a module without the source lines that profilers and debuggers show" },
 	{ OPT_MD, "-MD", NULL, "write a dependency file for make or ninja" },
 	{ OPT_MF, "-MF", "FILE", "its name (default: the output's with .d)" },
+	{ OPT_MP, "-MP", NULL, "in it a rule for each import, so that make goes on when one is gone" },
 	{ OPT_PTXAS, "--ptxas=", "PATH", "the assembler (default: $TILE_PTXAS, PATH, /usr/local/cuda/bin); none: PTX only" },
 	{ OPT_NO_SPILL, "-Wno-spill", NULL, "registers spilled to memory are not an error" },
 	{ OPT_NO_SERIALIZED, "-Wno-wgmma-serialized", NULL, "neither are wgmma groups that ptxas serialises" },
@@ -138,6 +139,7 @@ static bool apply(Arena *a, Options *o, const Option *r, const char *arg, const 
 	case OPT_STRIP: o->strip = true; break;
 	case OPT_MD: o->depfile = true; break;
 	case OPT_MF: o->depfile = true; o->depfile_path = arg; break;
+	case OPT_MP: o->depfile = o->empty_rules = true; break;
 	case OPT_PTXAS: o->ptxas = arg; break;
 	case OPT_NO_SPILL: o->allow_spill = true; break;
 	case OPT_NO_SERIALIZED: o->allow_serialized = true; break;

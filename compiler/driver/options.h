@@ -27,7 +27,7 @@ typedef struct Options {
 	const char **define;     /* "NAME=VALUE" */
 	int nincludes;
 	const char **include;
-	bool depfile;
+	bool depfile, empty_rules;
 	const char *depfile_path;
 	bool report;
 	const char *report_path; /* after options_parse not NULL where `report` is */

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "compiler/driver/signals.h"
+
 bool input_exists(const char *path)
 {
 	struct stat st;
@@ -86,13 +88,15 @@ static const char *link_target(Arena *a, const char *path)
 	return target;
 }
 
-/* A new file beside the target.  One of a process that was killed may have the name: numbers of processes come again. */
+/* A new file beside the target, whose name may be as long as names can be, so of that is taken what leaves room.  One of a process that was
+   killed may have the name: numbers of processes come again. */
 static int open_temporary(Arena *a, const char *target, const char **name)
 {
-	enum { TRIES = 100 };
+	enum { TRIES = 100, TAKEN = 200 };
+	const char *slash = strrchr(target, '/'), *base = slash ? slash + 1 : target;
 	int fd = -1;
 	for (int i = 0; i < TRIES && (i == 0 || (fd < 0 && errno == EEXIST)); i++) {
-		*name = arena_printf(a, "%s.tmp%ld", target, (long)getpid());
+		*name = arena_printf(a, "%.*s%.*s.tmp%ld", (int)(base - target), target, TAKEN, base, (long)getpid());
 		if (i)
 			*name = arena_printf(a, "%s.%d", *name, i);
 		fd = open(*name, O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -100,27 +104,52 @@ static int open_temporary(Arena *a, const char *target, const char **name)
 	return fd;
 }
 
+static bool write_closing(int fd, const void *data, size_t len)
+{
+	bool ok = write_all(fd, data, len);
+	return close(fd) == 0 && ok;
+}
+
+static bool write_in_place(const char *path, const void *data, size_t len)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+	return fd >= 0 && write_closing(fd, data, len);
+}
+
+static bool write_renamed(Arena *a, const char *target, const void *data, size_t len)
+{
+	const char *name;
+	sigset_t before = signals_hold();
+	int fd = open_temporary(a, target, &name);
+	bool ok = fd >= 0 && write_closing(fd, data, len) && rename(name, target) == 0;
+	int error = errno;
+	if (fd >= 0 && !ok)
+		unlink(name);
+	signals_release(&before);
+	errno = error;
+	return ok;
+}
+
+/* Also by another name, such as /dev/stdout: where it is a file, a new one would take the place of what is in it. */
+static bool is_standard(const char *path)
+{
+	struct stat named, standard;
+	return strcmp(path, "-") == 0 || (stat(path, &named) == 0 && fstat(STDOUT_FILENO, &standard) == 0
+		&& named.st_dev == standard.st_dev && named.st_ino == standard.st_ino);
+}
+
 const char *output_write(Arena *a, const char *path, const void *data, size_t len)
 {
-	if (strcmp(path, "-") == 0) {
+	bool ok, standard = is_standard(path);
+	if (standard) {
 		fflush(stdout);
-		return write_all(STDOUT_FILENO, data, len) ? NULL : arena_printf(a, "cannot write standard output: %s", strerror(errno));
+		ok = write_all(STDOUT_FILENO, data, len);
+	} else {
+		ok = stays(path) ? write_in_place(path, data, len) : write_renamed(a, link_target(a, path), data, len);
 	}
-	bool in_place = stays(path);
-	const char *target = in_place ? path : link_target(a, path);
-	const char *name = path;
-	int fd = in_place ? open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666) : open_temporary(a, target, &name);
-	if (fd < 0)
-		return arena_printf(a, "cannot write '%s': %s", path, strerror(errno));
-	bool ok = write_all(fd, data, len);
-	ok = close(fd) == 0 && ok;
-	ok = ok && (in_place || rename(name, target) == 0);
 	if (ok)
 		return NULL;
-	const char *error = arena_printf(a, "cannot write '%s': %s", path, strerror(errno));
-	if (!in_place)
-		unlink(name);
-	return error;
+	return standard ? arena_printf(a, "cannot write standard output: %s", strerror(errno)) : arena_printf(a, "cannot write '%s': %s", path, strerror(errno));
 }
 
 void buffer_bytes(Buffer *b, const void *data, size_t len)

@@ -17,9 +17,10 @@ const char *ptxas_find(Arena *a, const char *option)
 bool ptxas_assemble(Arena *a, const Tir *t, const char *ptx, size_t len, const PtxasOptions *o, PtxasResult *r)
 {
 	*r = (PtxasResult){ 0 };
-	const char *dir = tool_folder(a, &r->failure);
-	if (!dir)
+	ToolFolder folder;
+	if (!tool_folder_begin(a, &folder, &r->failure))
 		return false;
+	const char *dir = folder.path;
 	const char *in = arena_printf(a, "%s/in.ptx", dir), *out = arena_printf(a, "%s/out.cubin", dir);
 	const char *log = arena_printf(a, "%s/log", dir), *level = arena_printf(a, "-O%d", o->opt_level);
 	const char *argv[12] = { o->program, arena_printf(a, "-arch=%s", t->machine->name), "-v", "--warn-on-spills", level, in, "-o", out };
@@ -37,7 +38,7 @@ bool ptxas_assemble(Arena *a, const Tir *t, const char *ptx, size_t len, const P
 	bool ok = false;
 	r->failure = output_write(a, in, ptx, len);
 	if (!r->failure)
-		status = tool_run(a, argv, log, &r->failure);
+		status = tool_run(a, &folder, argv, log, &r->failure);
 	if (!r->failure) {
 		size_t n;
 		const char *text = input_read(a, log, &n, &r->failure);
@@ -54,6 +55,6 @@ bool ptxas_assemble(Arena *a, const Tir *t, const char *ptx, size_t len, const P
 	unlink(in);
 	unlink(out);
 	unlink(log);
-	rmdir(dir);
+	tool_folder_end(&folder);
 	return ok;
 }

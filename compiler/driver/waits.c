@@ -185,20 +185,20 @@ static Waits read_waits(Arena *a, const char *ptx, const char *text, void (*read
 /* What nvdisasm prints; NULL with a sentence in *error. */
 static const char *disassemble(Arena *a, const char *program, const void *cubin, size_t len, const char **error)
 {
-	const char *dir = tool_folder(a, error), *text = NULL;
-	if (!dir)
+	ToolFolder folder;
+	if (!tool_folder_begin(a, &folder, error))
 		return NULL;
-	const char *in = arena_printf(a, "%s/in.cubin", dir), *log = arena_printf(a, "%s/log", dir);
+	const char *in = arena_printf(a, "%s/in.cubin", folder.path), *log = arena_printf(a, "%s/log", folder.path), *text = NULL;
 	const char *const argv[] = { program, "-c", "-g", in, NULL };
 	size_t n;
 	*error = output_write(a, in, cubin, len);
-	if (!*error && tool_run(a, argv, log, error) == 0)
+	if (!*error && tool_run(a, &folder, argv, log, error) == 0)
 		text = input_read(a, log, &n, error);
 	else if (!*error)
 		*error = arena_printf(a, "'%s' failed", program);
 	unlink(in);
 	unlink(log);
-	rmdir(dir);
+	tool_folder_end(&folder);
 	return text;
 }
 

@@ -279,9 +279,9 @@ static void keep_range(int op, DType t, Ev a, Ev b, Ev *r)
 	}
 	if (!a.ranged || b.kind != EV_CONST || (op != BIN_ADD && op != BIN_SUB))
 		return;
-	bool over = op == BIN_ADD ? __builtin_add_overflow(a.lo, b.i, &r->lo) | __builtin_add_overflow(a.hi, b.i, &r->hi)
-	                          : __builtin_sub_overflow(a.lo, b.i, &r->lo) | __builtin_sub_overflow(a.hi, b.i, &r->hi);
-	r->ranged = !over && range_holds(t, *r);
+	bool low = op == BIN_ADD ? __builtin_add_overflow(a.lo, b.i, &r->lo) : __builtin_sub_overflow(a.lo, b.i, &r->lo);
+	bool high = op == BIN_ADD ? __builtin_add_overflow(a.hi, b.i, &r->hi) : __builtin_sub_overflow(a.hi, b.i, &r->hi);
+	r->ranged = !low && !high && range_holds(t, *r);
 }
 
 /* Division under a mask must not trap where the mask is off. */

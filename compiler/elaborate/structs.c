@@ -109,11 +109,13 @@ static const Struct *of_fields(Elab *E, const Expr *init, const Decl *type, bool
 	if (!match_fields(E, init, type, of))
 		return NULL;
 	Argument *args = ARENA_ARRAY(E->a, Argument, n + 1);
-	for (const Expr *f = init->args; f; f = f->next) { /* as they are written: calls in them assign */
-		int k = 0;
-		const Decl *m = type->params;
-		for (; of[k] != f->a; m = m->next)
-			k++;
+	const Decl *m = type->params;
+	int k = 0;
+	for (const Expr *f = init->args; f; f = f->next) { /* as they are written: calls in them assign; mostly each is the member behind the last */
+		while (of[k] != f->a) {
+			m = m->next ? m->next : type->params;
+			k = k + 1 < n ? k + 1 : 0;
+		}
 		args[k] = eval_argument(E, f->a, m);
 		args[k].variable = variable;
 		if (variable && args[k].dim)

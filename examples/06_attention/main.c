@@ -326,7 +326,9 @@ static bool check_backward(Run *r)
 	size_t nq = (size_t)(a->q_start[a->sequences] * a->heads * a->width), nk = (size_t)(a->k_start[a->sequences] * a->key_heads * a->width);
 	double *dq = memory(nq, sizeof *dq), *dk = memory(nk, sizeof *dk), *dv = memory(nk, sizeof *dv);
 	attention_gradients(a, r->d_o, dq, dk, dv);
-	bool right = check_gradient(r, "dq", dq, nq) & check_gradient(r, "dk", dk, nk) & check_gradient(r, "dv", dv, nk);
+	bool right = check_gradient(r, "dq", dq, nq);
+	right = check_gradient(r, "dk", dk, nk) && right; /* each is told */
+	right = check_gradient(r, "dv", dv, nk) && right;
 	free(dq);
 	free(dk);
 	free(dv);

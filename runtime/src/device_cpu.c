@@ -31,7 +31,7 @@ tilert_status rt_cpu_open(tilert_device *d)
 	const char *no_races = getenv("TILERT_NO_RACE_CHECK");
 
 	d->seed = 1;
-	d->checks = (tilert_cpu_checks){ .races = !no_races || !strcmp(no_races, "0"), .arithmetic = 1, .timeout = DEFAULT_TIMEOUT };
+	d->checks = (tilert_cpu_checks){ .races = !no_races || !*no_races || !strcmp(no_races, "0"), .arithmetic = 1, .timeout = DEFAULT_TIMEOUT };
 	d->info.sm_count = rt_cpu_cores();
 #ifdef _SC_PHYS_PAGES
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);

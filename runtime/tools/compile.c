@@ -1,8 +1,9 @@
-/* compile.c - runs tilec on a .tile file, with the module in a folder of its own that is removed at once. */
+/* compile.c - runs tilec on a .tile file; the module comes through a pipe, so that no file is left behind by whoever is interrupted. */
 #include "runtime/tools/compile.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,18 +30,45 @@ static char *find_beside(void)
 	return access(self, X_OK) ? NULL : tool_copy(self, strlen(self));
 }
 
-static int run(const char **argv)
+typedef struct Image {
+	char *bytes;
+	size_t size;
+} Image;
+
+static void read_all(int from, Image *image)
 {
-	int status;
+	enum { STEP = 1 << 16 };
+	ssize_t n;
+
+	*image = (Image){ 0 };
+	do {
+		image->bytes = tool_grow(image->bytes, image->size + STEP, 1);
+		n = read(from, image->bytes + image->size, STEP);
+		image->size += n > 0 ? (size_t)n : 0;
+	} while (n > 0 || (n < 0 && errno == EINTR));
+}
+
+/* The exit status, or -1; what it has written to standard output in *image. */
+static int run(const char **argv, Image *image)
+{
+	int status, ends[2];
 
 	fflush(stdout);
-	pid_t child = fork();
+	signal(SIGCHLD, SIG_DFL); /* there is nothing to wait for where the caller ignores it */
+	pid_t child = pipe(ends) ? -1 : fork();
 	if (child < 0)
 		return -1;
 	if (child == 0) {
+		dup2(ends[1], STDOUT_FILENO);
+		for (int i = 0; i < 2; i++)
+			if (ends[i] != STDOUT_FILENO)
+				close(ends[i]);
 		execvp(argv[0], (char *const *)(const void *)argv);
 		_exit(NOT_FOUND);
 	}
+	close(ends[1]);
+	read_all(ends[0], image);
+	close(ends[0]);
 	while (waitpid(child, &status, 0) < 0) {
 		if (errno != EINTR)
 			return -1;
@@ -48,7 +76,7 @@ static int run(const char **argv)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static int run_compiler(const char *path, const char *output, const char *const *flags, size_t n_flags, const char *define)
+static int run_compiler(const char *path, const char *const *flags, size_t n_flags, const char *define, Image *image)
 {
 	const char **argv = tool_alloc(n_flags + FIXED_FLAGS + 1, sizeof *argv);
 	char *beside = find_beside();
@@ -64,10 +92,10 @@ static int run_compiler(const char *path, const char *output, const char *const 
 	for (size_t i = 0; i < n_flags; i++)
 		argv[n++] = flags[i];
 	argv[n++] = "-o";
-	argv[n++] = output;
+	argv[n++] = "-";
 	argv[n++] = "--"; /* a name may begin with a - */
 	argv[n++] = path;
-	int code = run(argv);
+	int code = run(argv, image);
 	free(argv);
 	free(beside);
 	return code;
@@ -75,20 +103,14 @@ static int run_compiler(const char *path, const char *output, const char *const 
 
 tilert_module *compile_and_open(tilert_device *d, const char *path, const char *const *flags, size_t n_flags, const char *define)
 {
-	char folder[PATH_MAX], output[PATH_MAX + sizeof "/module.tmod"];
-	const char *tmp = getenv("TMPDIR");
+	Image image = { 0 };
 	tilert_module *m = NULL;
 
 	if (access(path, R_OK))
 		tool_die(EXIT_RUN, "%s: %s", path, strerror(errno));
-	snprintf(folder, sizeof folder, "%s/tilerun-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-	if (!mkdtemp(folder))
-		tool_die(EXIT_RUN, "%s: %s", folder, strerror(errno));
-	snprintf(output, sizeof output, "%s/module.tmod", folder);
-	int code = run_compiler(path, output, flags, n_flags, define);
-	tilert_status s = code == 0 ? tilert_module_open(d, output, &m) : TILERT_OK;
-	unlink(output);
-	rmdir(folder);
+	int code = run_compiler(path, flags, n_flags, define, &image);
+	tilert_status s = code == 0 ? tilert_module_load(d, image.bytes, image.size, &m) : TILERT_OK;
+	free(image.bytes);
 	if (code == NOT_FOUND)
 		tool_die(EXIT_RUN, "tilec was not found beside tilerun or in PATH; it is needed to compile %s", path);
 	if (code)

@@ -72,7 +72,7 @@ static bool is_race_check_left_out(const Options *o)
 {
 	const char *environment = getenv("TILERT_NO_RACE_CHECK");
 
-	return o->no_race_check || (environment && strcmp(environment, "0"));
+	return o->no_race_check || (environment && *environment && strcmp(environment, "0"));
 }
 
 static void set_up_cpu(tilert_device *d, const Options *o, Progress *p)
