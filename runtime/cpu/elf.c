@@ -77,7 +77,7 @@ static bool check_header(TileCpuImage *im)
 
 static bool is_loaded(const Elf64_Shdr *s)
 {
-	return s->sh_flags & SHF_ALLOC && s->sh_size;
+	return s->sh_type != SHT_NULL && s->sh_flags & SHF_ALLOC && s->sh_size;
 }
 
 static bool check_section(TileCpuImage *im, const Elf64_Shdr *s)
