@@ -24,11 +24,19 @@ typedef struct Launch {
 	bool over;
 } Launch;
 
+static void interrupt(Worker *k)
+{
+	__atomic_store_n(&k->interrupt, 1, __ATOMIC_RELAXED);
+}
+
+/* The other workers may wait for what this one will not do any more. */
 static void set_error(Launch *x, const char *text)
 {
 	pthread_mutex_lock(&x->lock);
 	if (!atomic_exchange(&x->stop, true) && x->l->error_size)
 		snprintf(x->l->error, x->l->error_size, "%s", text);
+	for (unsigned i = 0; i < x->nworkers; i++)
+		interrupt(x->workers[i]);
 	pthread_mutex_unlock(&x->lock);
 }
 
@@ -97,7 +105,7 @@ static void look(Launch *x)
 		uint64_t now = atomic_load_explicit(&k->switches, memory_order_relaxed);
 
 		if (now == k->switches_seen)
-			__atomic_store_n(&k->interrupt, 1, __ATOMIC_RELAXED);
+			interrupt(k);
 		k->switches_seen = now;
 	}
 }
