@@ -198,6 +198,7 @@ int tilecpu_launch(const TileCpuLaunch *l)
 {
 	const char *wrong = check(l);
 	Launch x = { .l = l };
+	int cancelled;
 
 	if (l->error_size)
 		l->error[0] = '\0';
@@ -212,7 +213,9 @@ int tilecpu_launch(const TileCpuLaunch *l)
 	x.global = l->no_race_check ? NULL : global_open();
 	pthread_mutex_init(&x.lock, NULL);
 	open_condition(&x.ended);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelled); /* the workers have what lies on this stack */
 	run_workers(&x);
+	pthread_setcancelstate(cancelled, NULL);
 	global_close(x.global);
 	pthread_cond_destroy(&x.ended);
 	pthread_mutex_destroy(&x.lock);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -37,6 +38,31 @@ static void test_bar_sync(void **state)
 		for (uint32_t i = 0; i < 8 * 256; i++)
 			assert_int_equal(out[i], 255 - i % 256 + 1000 * (i / 256));
 	}
+}
+
+/* Cancelled, a thread ends behind its launch, which it has workers for. */
+static void *launch_cancelled(void *user)
+{
+	static uint32_t out[8 * 256];
+	void *params[] = { out };
+
+	pthread_cancel(pthread_self());
+	*(bool *)user = !RUN(params, .kernel = reverse_kernel, .grid = 8, .threads = 256, .smem = 1024, .workers = 3);
+	pthread_testcancel();
+	return NULL;
+}
+
+static void test_cancelled_thread(void **state)
+{
+	bool launched = false;
+	pthread_t thread;
+	void *result;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, launch_cancelled, &launched), 0);
+	pthread_join(thread, &result);
+	assert_true(result == PTHREAD_CANCELED);
+	assert_true(launched);
 }
 
 static void poison_kernel(TileCpuThread *t, void *const *params)
@@ -390,6 +416,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bar_sync),
+		cmocka_unit_test(test_cancelled_thread),
 		cmocka_unit_test(test_poison),
 		cmocka_unit_test(test_mbarrier_ring),
 		cmocka_unit_test(test_reports),
