@@ -406,8 +406,8 @@ static tilert_status parse_exprs(Reader *r, Expr *list, int count)
 
 	for (int i = 0; i < count; i++) {
 		if (!rt_expr_parse(&list[i], &r->im->pool, lookup_symbol, r->k, why, sizeof why))
-			return rt_fail(TILERT_EFORMAT, "module: kernel %s (ends on meta line %u): %s", r->k->name, r->line,
-			               why);
+			return !why[0] ? rt_fail_memory("a module")
+			               : rt_fail(TILERT_EFORMAT, "module: kernel %s (ends on meta line %u): %s", r->k->name, r->line, why);
 	}
 	return TILERT_OK;
 }
