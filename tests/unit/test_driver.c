@@ -63,7 +63,7 @@ static tilert_status load(tilert_device *d, const ModuleBlob *blobs, size_t n, t
 	return s;
 }
 
-/* In a child, since the driver is loaded once per process. */
+/* In a child, since the driver is loaded once per process.  What may be there later is looked for again. */
 static void test_missing_driver(void **state)
 {
 	(void)state;
@@ -73,6 +73,10 @@ static void test_missing_driver(void **state)
 		setenv("TILE_LIBCUDA", "/nowhere/libcuda.so.1", 1);
 		bool ok = tilert_device_open("cuda", &d) == TILERT_ENODRIVER && strstr(tilert_last_error(), "/nowhere/");
 		ok = ok && tilert_device_open("cuda", &d) == TILERT_ENODRIVER && strstr(tilert_last_error(), "/nowhere/");
+		setenv("TILE_LIBCUDA", TILE_FAKE_CUDA, 1);
+		fake->fail_call = 1;
+		ok = ok && tilert_device_open("cuda", &d) == TILERT_ENODRIVER && strstr(tilert_last_error(), "cuInit: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES");
+		ok = ok && tilert_device_open("cuda", &d) == TILERT_OK;
 		_exit(ok ? 0 : 1);
 	}
 	int status;
