@@ -298,8 +298,9 @@ static void run_refusals(const void *row)
 	REFUSED(p.workspace_bytes -= 1, "workspace_bytes", "are needed");
 	REFUSED(p.workspace += 16, "workspace is at", "256");
 #undef REFUSED
-	p = b->p;
-	p.dout = b->r->p.v; /* both are read */
+	p = b->p, f = b->r->p, p.forward = &f;
+	p.dout = f.v; /* both are read */
+	f.lower_bound = 3e38f; /* nothing is bounded */
 	tilekern_kda_call *c;
 	KDA_OK(tilekern_kda_backward_prepare(b->r->kda, &p, &c));
 	tilekern_kda_call_destroy(c);
