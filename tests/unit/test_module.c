@@ -104,6 +104,10 @@ static void test_inspection_without_a_device(void **state)
 	assert_int_equal(extents[1], 3);
 	assert_int_equal(tilert_kernel_extents(k, 3, args, 1, extents), TILERT_EINVAL);
 	assert_non_null(strstr(tilert_last_error(), "H is not known"));
+	assert_int_equal(tilert_kernel_extents(k, 4, args, 2, extents), TILERT_EINVAL);
+	assert_string_equal(tilert_last_error(), "tilert_kernel_extents: kernel attend has 4 tensors, and none of number 4");
+	assert_int_equal(tilert_launch(NULL, args, 2, NULL), TILERT_EINVAL);
+	assert_string_equal(tilert_last_error(), "tilert_launch: kernel or out is NULL");
 	assert_int_equal(tilert_prepare(k, args, 2, &prepared), TILERT_EINVAL);
 	tilert_module_close(m);
 }
