@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool verify_bad(Verifier *v, const Op *op, const char *fmt, ...)
 {
@@ -52,6 +53,18 @@ static bool check_row(Verifier *v, const Op *op)
 	return true;
 }
 
+/* What comes into a module by its name, which is a symbol of the code or in expressions there. */
+static bool is_named_outside(const Op *op)
+{
+	return op->code == OP_KERNEL || op->code == OP_TENSOR || op->code == OP_DIM || op->code == OP_PARAM;
+}
+
+static bool is_name(const char *s)
+{
+	static const char digits[] = "0123456789", others[] = "0123456789_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	return *s && !strchr(digits, *s) && !s[strspn(s, others)];
+}
+
 static bool check_attr(Verifier *v, const Op *op, const Attr *a)
 {
 	static const char *const kinds[] = { "an integer", "a real", "a text", "a list", "a layout" };
@@ -60,6 +73,8 @@ static bool check_attr(Verifier *v, const Op *op, const Attr *a)
 		return verify_bad(v, op, "has no attribute {%s}", info->text);
 	if (a->kind != info->kind)
 		return verify_bad(v, op, "{%s} is %s, not %s", info->text, kinds[a->kind], kinds[info->kind]);
+	if (a->id == AT_NAME && is_named_outside(op) && !is_name(a->text))
+		return verify_bad(v, op, "{name} is \"%s\", not letters, digits and _", a->text);
 	int n = a->kind == ATTR_LIST ? a->n : a->kind == ATTR_INT;
 	for (int k = 0; k < n; k++) {
 		int64_t i = a->kind == ATTR_LIST ? a->list[k] : a->i;

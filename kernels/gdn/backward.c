@@ -94,7 +94,7 @@ static bool idle(const void *p)
 /* What the forward may serve and the backward does not. */
 static tilert_status check_served(const char *who, const Params *p, const tilekern_gdn_params *f)
 {
-	tilert_status s = gradients_check_types(who, f->dtype, f->gate_dtype, f->beta_dtype);
+	tilert_status s = gradients_check_types(who, SEQUENCES_OF(f), f->dtype, f->gate_dtype, f->beta_dtype);
 	if (s == TILERT_OK && !saved(f) && (f->states || f->u || f->records))
 		s = launch_fail(TILERT_EINVAL, "%s: of the forward's states, u and records, at 0x%llx, 0x%llx and 0x%llx, all are needed, or none", who,
 			(unsigned long long)f->states, (unsigned long long)f->u, (unsigned long long)f->records);

@@ -7,7 +7,8 @@
 #include "../launch/gradients.h"
 #include "kda.h"
 
-enum { LONGEST_PACKED = 64 /* chunks of a window that the device chooses (walk.tile) */, NARROW = 64, WIDE = 128 /* channels and columns of V of a part of a head in backward_grads.tile */, MOST = 256 /* K and V */ };
+enum { LONGEST_PACKED = 64 /* chunks of a window that the device chooses (walk.tile) */, NARROW = 64, WIDE = 128 /* channels and columns of V of a part of a head in backward_grads.tile */, MOST = 256 /* K and V */,
+	MOST_ADDED = 65535 /* rows and value heads, along y and z of a grid */ };
 
 typedef tilekern_kda_backward_params Params;
 
@@ -31,6 +32,13 @@ static Parts parts_of(const tilekern_kda_params *f)
 	const int size = part_size(f);
 	const int64_t of_keys = (f->key_dim + size - 1) / size, values = f->value_heads * ((f->value_dim + size - 1) / size);
 	return (Parts){ values, values * of_keys, values > f->qk_heads || (of_keys > 1 && (f->options & TILEKERN_L2NORM) != 0), values > f->value_heads };
+}
+
+/* Whether a kernel adds up gradients of parts. */
+static bool adds_up(const Params *p, const tilekern_kda_params *f)
+{
+	const Parts parts = parts_of(f);
+	return (parts.keys && (p->dq || p->dk)) || (parts.gates && (p->dg || p->dbeta));
 }
 
 /* Where the parts of a call's workspace are, and its size.  told: what the forward saved says where shares begin, if any may.  crowded: nearly all multiprocessors have two CTAs of a scan. */
@@ -100,9 +108,12 @@ static bool idle(const void *p)
 /* What the forward may serve and the backward does not. */
 static tilert_status check_served(const char *who, const Params *p, const tilekern_kda_params *f)
 {
-	tilert_status s = gradients_check_types(who, f->dtype, f->gate_dtype, f->beta_dtype);
+	const CheckExtent grid[] = { { "batch", f->batch, 0, MOST_ADDED }, { "value_heads", f->value_heads, 0, MOST_ADDED } };
+	tilert_status s = gradients_check_types(who, SEQUENCES_OF(f), f->dtype, f->gate_dtype, f->beta_dtype);
 	if (s == TILERT_OK)
 		s = check_dtypes(who, &(CheckDtype){ "gate_dtype", f->gate_dtype, 2, { TILERT_F32, f->dtype } }, 1);
+	if (s == TILERT_OK && adds_up(p, f))
+		s = check_extents(who, grid, 2);
 	return s == TILERT_OK ? gradients_check_raw(who, f->options, p->da_log, p->ddt_bias) : s;
 }
 
@@ -237,7 +248,6 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_par
 {
 	const Plan l = plan(p, f, sm_count);
 	const tilekern_kda_params scan = again(p, f);
-	const Parts parts = parts_of(f);
 	const bool raw_gate = (f->options & TILEKERN_RAW_GATE) != 0, keys = p->dq || p->dk, gates = p->dg || p->dbeta;
 	const int type = f->dtype == TILERT_F16 ? f16 : bf16, gate = f->gate_dtype == TILERT_F32 ? f32 : same, most = f->key_dim <= WIDE ? WIDE : MOST;
 	const int kind = (f->options & TILEKERN_BOUNDED_GATE) != 0 ? bounded : raw, form = !raw_gate ? gate : gate == f32 ? raw_f32 : kind;
@@ -262,7 +272,7 @@ static tilert_status queue_all(Queue *q, const Params *p, const tilekern_kda_par
 		s = queue_kernel(q, (int[AXES]){ backward_scan, type, kda_keys(f), bare ? plain + scans : scans }, &each);
 	if (s == TILERT_OK && (keys || gates || p->da_log || p->ddt_bias))
 		s = queue_kernel(q, (int[AXES]){ backward_grads, type, part_size(f), form }, &each);
-	if (s == TILERT_OK && ((parts.keys && keys) || (parts.gates && gates)))
+	if (s == TILERT_OK && adds_up(p, f))
 		s = queue_heads(q, &whole, p, f, &l);
 	if (s == TILERT_OK && p->dbeta && (f->options & TILEKERN_SIGMOID_BETA) == 0)
 		s = queue_kernel(q, (int[AXES]){ backward_beta, type, most, gate }, &whole);

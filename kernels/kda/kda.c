@@ -125,6 +125,7 @@ Args kda_arguments(const tilekern_kda_params *p)
 {
 	const int64_t bias[] = { p->value_heads, p->key_dim };
 	const States st = states(p);
+	const double bound = (p->options & TILEKERN_BOUNDED_GATE) != 0 ? (double)p->lower_bound : -5; /* else it may be anything */
 	Rows rows[FORWARD_ROWS];
 	Args a = { .n = 0 };
 	kda_rows(p, rows);
@@ -139,8 +140,8 @@ Args kda_arguments(const tilekern_kda_params *p)
 	sequences_arguments(&a, SEQUENCES_OF(p));
 	states_arguments(&a, &st, 0);
 	args_integer(&a, "options", p->options);
-	args_float(&a, "bound", (double)p->lower_bound);
-	args_float(&a, "log2_bound", (double)p->lower_bound * 1.4426950408889634);
+	args_float(&a, "bound", bound);
+	args_float(&a, "log2_bound", bound * 1.4426950408889634);
 	args_float(&a, "scale", p->scale != 0 ? (double)p->scale : 1 / sqrt((double)p->key_dim));
 	return a;
 }

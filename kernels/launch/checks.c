@@ -158,7 +158,7 @@ static tilert_status check_rows_apart(const char *who, const Rows *r)
 
 tilert_status check_strides(const char *who, const Rows *rows, size_t n)
 {
-	const int64_t farthest = INT64_C(1) << 38; /* elements; tensor maps have 40 bits of bytes */
+	const int64_t farthest = (INT64_C(1) << 38) - 1; /* elements; tensor maps have 40 bits of bytes */
 	for (const Rows *r = rows; r < rows + n; r++) {
 		const tilekern_strides s = rows_strides(r);
 		const struct { const char *field; int64_t value, high; } all[] = {

@@ -111,11 +111,11 @@ tilert_status gradients_check_dims(const char *who, int64_t key_dim, int64_t val
 	return s;
 }
 
-tilert_status gradients_check_types(const char *who, tilert_dtype dtype, tilert_dtype gate_dtype, tilert_dtype beta_dtype)
+tilert_status gradients_check_types(const char *who, Sequences s, tilert_dtype dtype, tilert_dtype gate_dtype, tilert_dtype beta_dtype)
 {
 	const CheckDtype dtypes[] = {
 		{ "dtype", dtype, 2, { TILERT_BF16, TILERT_F16 } }, { "gate_dtype", gate_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } },
-		{ "beta_dtype", beta_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } },
+		{ "beta_dtype", beta_dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } }, sequences_dtype(s),
 	};
 	return check_dtypes(who, dtypes, sizeof dtypes / sizeof dtypes[0]);
 }

@@ -36,12 +36,12 @@ void gradients_states_arguments(Args *a, const States *s);
 /* A backward's dims are multiples of 8, at most `most`. */
 tilert_status gradients_check_dims(const char *who, int64_t key_dim, int64_t value_dim, int64_t most);
 /* What sizes of elements come from: before anything that has one. */
-tilert_status gradients_check_types(const char *who, tilert_dtype dtype, tilert_dtype gate_dtype, tilert_dtype beta_dtype);
+tilert_status gradients_check_types(const char *who, Sequences s, tilert_dtype dtype, tilert_dtype gate_dtype, tilert_dtype beta_dtype);
 /* Addresses, and memory but for tensors of tokens and states, of a call p with the forward f; gate, bias: what dg and ddt_bias begin at multiples of; biases: elements of dt_bias. */
 #define GRADIENTS_POINTERS(p, f, gate, bias) { "dfinal_state", (p)->dfinal_state, 16, false }, { "dq", (p)->dq, 16, false }, { "dk", (p)->dk, 16, false }, \
 	{ "dv", (p)->dv, 16, false }, { "dg", (p)->dg, gate, false }, { "dbeta", (p)->dbeta, (unsigned)tilert_dtype_size((f)->beta_dtype), false }, \
 	{ "da_log", (p)->da_log, 16, false }, { "ddt_bias", (p)->ddt_bias, bias, false }, { "dinitial_state", (p)->dinitial_state, 16, false }, \
-	{ "workspace", (p)->workspace, WORKSPACE_ALIGN, sequences_have_tokens(SEQUENCES_OF(f)) }
+	{ "workspace", (p)->workspace, WORKSPACE_ALIGN, sequences_have_tokens(SEQUENCES_OF(f)) }, sequences_pointer(SEQUENCES_OF(f))
 #define GRADIENTS_REGIONS(p, f, states, biases) { "workspace", (p)->workspace, (f)->tokens > 0 ? region_bytes((p)->workspace_bytes) : 0, 0, 0, true }, \
 	{ "a_log", (f)->a_log, (f)->value_heads * (int64_t)tilert_dtype_size((f)->a_log_dtype), 0, 0, false }, \
 	{ "dt_bias", (f)->dt_bias, (biases) * (int64_t)tilert_dtype_size((f)->dt_bias_dtype), 0, 0, false }, sequences_region(SEQUENCES_OF(f)), \

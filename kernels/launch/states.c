@@ -23,7 +23,7 @@ static tilert_status check_types(const char *who, const States *s)
 
 static tilert_status check_numbers(const char *who, const States *s)
 {
-	const int64_t farthest = INT64_C(1) << 38, least = elements(s), indexed = s->indices || s->outputs;
+	const int64_t farthest = (INT64_C(1) << 38) - 1, least = elements(s), indexed = s->indices || s->outputs;
 	const CheckExtent e[] = {
 		{ "state_stride", stride(s, s->stride), least, farthest > least ? farthest : least }, { "state_slots", s->slots, indexed, INT32_MAX },
 		{ "null_slot", s->null_slot, -1, INT32_MAX }, { "checkpoint_stride", stride(s, s->checkpoint_stride), least, farthest > least ? farthest : least },

@@ -173,10 +173,11 @@ typedef struct TileCpuLaunch {
 	uint32_t error_size;
 } TileCpuLaunch;
 
-/* 0, or -1 after a deadlock, a failed check or a trap; then `error` says role, line and barrier. */
+/* 0, or -1 after a deadlock, a failed check or a trap; then `error` says role, line and barrier.  Or there is no memory. */
+enum { TILE_CPU_NO_MEMORY = -2 };
 int tilecpu_launch(const TileCpuLaunch *l);
 
-/* Loads a relocatable x86-64 ELF object; NULL and a sentence in error on failure. */
+/* Loads a relocatable x86-64 ELF object; NULL and a sentence in error on failure, an empty one where memory is out. */
 typedef struct TileCpuImage TileCpuImage;
 TileCpuImage *tilecpu_image_load(const void *elf, uint64_t size, char *error, uint32_t error_size);
 /* What the symbol of a kernel begins with: no kernel's name is that of a function of the device or of C. */

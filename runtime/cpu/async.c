@@ -42,7 +42,7 @@ static void issue_load(Thread *t, Cta *c, const Transfer *x, uint32_t bar, uint3
 		sync_release_phases(t, &b->sync);
 	/* from now on the bytes may be anything */
 	memset(c->smem + x->smem, POISON, x->bytes);
-	k->loads = grow(k->loads, k->nloads, &k->loads_size, sizeof *k->loads);
+	k->loads = grow(k, k->loads, k->nloads, &k->loads_size, sizeof *k->loads);
 	k->loads[k->nloads++] = (Load){ .x = *x, .issuer = t, .cta = c, .bar = b, .line = line };
 	b->loads++;
 	b->last_load = (LastLoad){ t, b->phase, x->smem, line };
@@ -84,7 +84,7 @@ static void read_store(Thread *t, Store *s)
 		return;
 	s->staged = malloc(s->x.bytes ? s->x.bytes : 1);
 	if (!s->staged)
-		abort();
+		report_memory(t->cta->worker);
 	transfer_stage(&s->x, t->cta, s->staged);
 }
 
@@ -114,7 +114,9 @@ static void finish_stores(Thread *t, uint32_t end, bool read_only)
 				continue;
 			}
 		}
-		t->stores[kept++] = *s;
+		const Store keep = *s;
+		s->staged = NULL; /* it has one owner, wherever the run is abandoned */
+		t->stores[kept++] = keep;
 	}
 	t->nstores = kept;
 }
@@ -129,7 +131,7 @@ static void issue_store(Thread *t, const Transfer *x, bool reduce, uint32_t line
 	Worker *k = t->cta->worker;
 	Store *s;
 
-	t->stores = grow(t->stores, t->nstores, &t->stores_size, sizeof *t->stores);
+	t->stores = grow(k, t->stores, t->nstores, &t->stores_size, sizeof *t->stores);
 	s = &t->stores[t->nstores++];
 	*s = (Store){ .x = *x, .reduce = reduce, .group = t->store_groups, .line = line };
 	s->late_write = random_below(k, 2);
@@ -238,7 +240,7 @@ void tilecpu_cp_async(TileCpuThread *t, uint32_t dst, const void *src, uint32_t 
 	else
 		memset(self->cta->smem + dst, POISON, bytes);
 	race_copy(self, dst, bytes, line);
-	self->copies = grow(self->copies, self->ncopies, &self->copies_size, sizeof *self->copies);
+	self->copies = grow(self->cta->worker, self->copies, self->ncopies, &self->copies_size, sizeof *self->copies);
 	self->copies[self->ncopies++] = c;
 }
 

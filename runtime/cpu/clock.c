@@ -11,12 +11,11 @@
 
 enum { FIRST_ROWS = 64, SPARE_COMPONENTS = 64 };
 
-static void resize(ClockTable *c, uint32_t rows, uint32_t width)
+static void resize(Worker *k, uint32_t rows, uint32_t width)
 {
-	uint32_t *table = calloc((size_t)rows * width, sizeof *table);
+	ClockTable *c = &k->clocks;
+	uint32_t *table = zeros(k, (size_t)rows * width, sizeof *table);
 
-	if (!table)
-		abort();
 	for (uint32_t i = 0; i < c->nrows; i++)
 		memcpy(table + (size_t)i * width, c->table + (size_t)i * c->width, c->width * sizeof *table);
 	free(c->table);
@@ -30,7 +29,7 @@ uint32_t clock_new(Worker *k)
 	ClockTable *c = &k->clocks;
 
 	if (c->nrows == c->rows)
-		resize(c, 2 * c->rows, c->width);
+		resize(k, 2 * c->rows, c->width);
 	memset(c->table + (size_t)c->nrows * c->width, 0, c->width * sizeof *c->table);
 	return c->nrows++;
 }
@@ -40,7 +39,7 @@ uint32_t clock_new_component(Worker *k)
 	ClockTable *c = &k->clocks;
 
 	if (c->ncomponents == c->width)
-		resize(c, c->rows, 2 * c->width);
+		resize(k, c->rows, 2 * c->width);
 	return c->ncomponents++;
 }
 
@@ -50,7 +49,7 @@ void clocks_reset(Worker *k)
 	uint32_t fixed = COMPONENT_WARPS + COMPONENT_KINDS * k->nctas * k->nwarps;
 
 	if (!c->table)
-		resize(c, FIRST_ROWS, fixed + SPARE_COMPONENTS);
+		resize(k, FIRST_ROWS, fixed + SPARE_COMPONENTS);
 	c->nrows = 0;
 	c->ncomponents = fixed;
 	clock_new(k); /* row 0 stands for none */

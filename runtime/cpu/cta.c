@@ -5,15 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *grow(void *array, uint32_t n, uint32_t *size, size_t element)
+void *grow(Worker *k, void *array, uint32_t n, uint32_t *size, size_t element)
 {
+	uint32_t larger = *size ? 2 * *size : 16;
+
 	if (n < *size)
 		return array;
-	*size = *size ? 2 * *size : 16;
-	array = realloc(array, *size * element);
+	array = realloc(array, larger * element);
 	if (!array)
-		abort();
+		report_memory(k);
+	*size = larger;
 	return array;
+}
+
+void *zeros(Worker *k, size_t n, size_t size)
+{
+	void *p = calloc(n, size);
+
+	if (!p)
+		report_memory(k);
+	return p;
 }
 
 void check_shared(Thread *t, const char *what, uint32_t offset, uint32_t bytes, uint32_t align, uint32_t line)
@@ -217,15 +228,13 @@ static void check_finished(Worker *k, const Mbarrier *b)
 			place_in_shared(k, l->at, place, sizeof place), l->phase, mbarrier_name(b, name, sizeof name));
 }
 
-bool worker_run(Worker *k, uint64_t index)
+static void run(Worker *k, uint64_t index)
 {
 	random_seed(k, k->launch->seed, index);
 	place(k, index);
 	async_reset(k);
 	k->nrunnable = 0;
 	k->live = 0;
-	k->current = NULL;
-	k->failed = false;
 	memset(&k->cluster, 0, sizeof k->cluster);
 	k->run++;
 	k->cluster_run = (uint32_t)index + 1;
@@ -233,11 +242,19 @@ bool worker_run(Worker *k, uint64_t index)
 	clocks_reset(k);
 	for (uint32_t i = 0; i < k->nctas; i++)
 		reset_cta(k, &k->ctas[i]);
-	fiber_of_host(&k->host);
 	schedule_run(k);
 	for (uint32_t i = 0; i < k->nctas; i++)
 		for (uint32_t b = 0; !k->failed && b < k->ctas[i].nmbarriers; b++)
 			check_finished(k, &k->ctas[i].mbarriers[b]);
+}
+
+bool worker_run(Worker *k, uint64_t index)
+{
+	k->current = NULL;
+	k->failed = false;
+	fiber_of_host(&k->host);
+	if (!setjmp(k->begin))
+		run(k, index);
 	async_reset(k);
 	fiber_of_host_end(&k->host);
 	return !k->failed;

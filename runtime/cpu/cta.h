@@ -2,6 +2,8 @@
 #ifndef TILE_CPU_CTA_H
 #define TILE_CPU_CTA_H
 
+#include <pthread.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -27,6 +29,8 @@ enum {
 	ROLE_SIZE = 80, /* 63 characters and the instance */
 	PLACE_SIZE = 384 /* of elements of tiles */
 };
+
+#define OUT_OF_MEMORY "out of memory for the CPU device"
 
 typedef struct Thread Thread;
 typedef struct Warp Warp;
@@ -299,7 +303,9 @@ struct Worker {
 	uint32_t nloads, loads_size;
 	float *product_scratch; /* wgmma.c */
 
-	bool failed;
+	pthread_mutex_t *held; /* by the running thread: given back where its run is abandoned; or NULL */
+	jmp_buf begin;         /* the scheduler's, which has no fiber to abandon */
+	bool failed, no_memory;
 	char error[ERROR_SIZE];
 };
 
@@ -320,8 +326,10 @@ static inline uint32_t thread_lane(const Thread *t)
 	return t->abi.thread % WARP;
 }
 
-/* Room for one more in a growing array; the array may move.  Ends the program when memory is out. */
-void *grow(void *array, uint32_t n, uint32_t *size, size_t element);
+/* Room for one more in a growing array; the array may move. */
+void *grow(Worker *k, void *array, uint32_t n, uint32_t *size, size_t element);
+/* calloc; where memory is out the launch ends. */
+void *zeros(Worker *k, size_t n, size_t size);
 
 static inline bool in_shared(const Thread *t, uint32_t offset, uint32_t bytes)
 {
@@ -507,6 +515,8 @@ void text_add(Text *x, const char *format, ...) __attribute__((format(printf, 2,
 /* Records the first error of the worker; t may be NULL.  Returns only to the scheduler. */
 void report_error(Worker *k, Thread *t, uint32_t line, const char *format, ...) __attribute__((format(printf, 4, 5)));
 _Noreturn void report_fail(Thread *t, uint32_t line, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Memory is out: that is the error.  Called by the worker, wherever it is. */
+_Noreturn void report_memory(Worker *k);
 void report_deadlock(Worker *k);
 /* "line 8"; where the kernel is made of several files, "line 8 of norm.tile". */
 typedef struct LineText { char text[80]; } LineText;

@@ -77,7 +77,7 @@ static bool check_header(TileCpuImage *im)
 
 static bool is_loaded(const Elf64_Shdr *s)
 {
-	return s->sh_flags & SHF_ALLOC && s->sh_size;
+	return s->sh_type != SHT_NULL && s->sh_flags & SHF_ALLOC && s->sh_size;
 }
 
 static bool check_section(TileCpuImage *im, const Elf64_Shdr *s)
@@ -168,7 +168,7 @@ static bool load_sections(TileCpuImage *im)
 	lay_out(im, &stubs, &got);
 	m = mmap(NULL, im->memory_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (m == MAP_FAILED)
-		return fail(im, "no memory for %llu bytes of code and data", (unsigned long long)im->memory_size);
+		return false; /* without a sentence: memory is out */
 	im->memory = m;
 	im->stubs = im->memory + stubs;
 	im->got = (uint64_t *)(void *)(im->memory + got);
@@ -353,19 +353,17 @@ TileCpuImage *tilecpu_image_load(const void *elf, uint64_t size, char *error, ui
 {
 	TileCpuImage *im = calloc(1, sizeof *im);
 
+	if (error_size)
+		error[0] = '\0';
 	if (!im)
 		return NULL;
 	im->error = error;
 	im->error_size = error_size;
 	im->size = size;
 	im->elf = malloc(size ? size : 1);
-	if (!im->elf) {
-		fail(im, "no memory for an object of %llu bytes", (unsigned long long)size);
-		tilecpu_image_free(im);
-		return NULL;
-	}
-	memcpy(im->elf, elf, size);
-	if (!load(im)) {
+	if (im->elf)
+		memcpy(im->elf, elf, size);
+	if (!im->elf || !load(im)) {
 		tilecpu_image_free(im);
 		return NULL;
 	}

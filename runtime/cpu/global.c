@@ -67,20 +67,12 @@ struct GlobalShadow {
 
 /* ---- storage ---- */
 
-static void *zeros(size_t n, size_t size)
-{
-	void *p = calloc(n, size);
-
-	if (!p)
-		abort();
-	return p;
-}
-
 GlobalShadow *global_open(void)
 {
-	GlobalShadow *g = zeros(1, sizeof *g);
+	GlobalShadow *g = calloc(1, sizeof *g);
 
-	pthread_mutex_init(&g->lock, NULL);
+	if (g)
+		pthread_mutex_init(&g->lock, NULL);
 	return g;
 }
 
@@ -148,9 +140,24 @@ static GlobalPage *page_at(Thread *t, uintptr_t number, uint32_t line)
 	if (!p && (p = new_page(number, *bucket)))
 		*bucket = p;
 	pthread_mutex_unlock(&k->global->lock);
+	k->no_memory = !p;
 	if (!p)
 		report_fail(t, line, "out of memory for the race check of tensors, which remembers all that is written: without it there is --no-race-check");
 	return *recent = p;
+}
+
+/* Until leave_page, or until the run is abandoned. */
+static void enter_page(Worker *k, GlobalPage *p)
+{
+	pthread_mutex_lock(&p->lock);
+	k->held = &p->lock;
+}
+
+static void leave_page(Worker *k)
+{
+	if (k->held)
+		pthread_mutex_unlock(k->held);
+	k->held = NULL;
 }
 
 /* ---- tokens ---- */
@@ -185,13 +192,13 @@ static void add_told(Told *list, uint32_t *n, Told x)
 		list[i] = x;
 }
 
-static void add_known(const Worker *k, Token *t, const uint32_t *row)
+static void add_known(Worker *k, Token *t, const uint32_t *row)
 {
 	uint32_t most = 0;
 
 	for (uint32_t i = 0; i < k->ntokens; i++)
 		most += row[k->tokens[i].component] ? 1 + k->tokens[i].token->nknown : 0;
-	t->known = zeros(most + 1, sizeof *t->known);
+	t->known = zeros(k, most + 1, sizeof *t->known);
 	for (uint32_t i = 0; i < k->ntokens; i++) {
 		const KnownToken *x = &k->tokens[i];
 		uint32_t how = row[x->component];
@@ -208,9 +215,10 @@ static uint32_t component_of(Worker *k, Token *t)
 	for (uint32_t i = 0; i < k->ntokens; i++)
 		if (k->tokens[i].token == t)
 			return k->tokens[i].component;
-	k->tokens = grow(k->tokens, k->ntokens, &k->tokens_size, sizeof *k->tokens);
-	k->tokens[k->ntokens++] = (KnownToken){ t, clock_new_component(k) };
-	return k->tokens[k->ntokens - 1].component;
+	k->tokens = grow(k, k->tokens, k->ntokens, &k->tokens_size, sizeof *k->tokens);
+	const KnownToken known = { t, clock_new_component(k) };
+	k->tokens[k->ntokens++] = known;
+	return known.component;
 }
 
 /* The row of what t knows, ahead of its warp. */
@@ -248,19 +256,19 @@ static Token *new_token(Thread *t)
 	Worker *k = t->cta->worker;
 	Warp *w = t->warp;
 	const uint32_t *row = t->ahead ? row_ahead(t) : clock_row(k, w->clock);
-	Token *x = zeros(1, sizeof *x);
+	Token *x = zeros(k, 1, sizeof *x);
 
-	x->run = k->cluster_run;
-	x->thread = (uint32_t)(t - k->threads);
-	x->serial = w->token ? w->token->serial + 1 : 1;
-	x->n = k->clocks.ncomponents;
-	x->row = zeros(x->n, sizeof *x->row);
-	memcpy(x->row, row, x->n * sizeof *row);
-	add_known(k, x, row);
 	pthread_mutex_lock(&k->global->lock);
 	x->next = k->global->tokens;
 	k->global->tokens = x;
 	pthread_mutex_unlock(&k->global->lock);
+	x->run = k->cluster_run;
+	x->thread = (uint32_t)(t - k->threads);
+	x->serial = w->token ? w->token->serial + 1 : 1;
+	x->n = k->clocks.ncomponents;
+	x->row = zeros(k, x->n, sizeof *x->row);
+	memcpy(x->row, row, x->n * sizeof *row);
+	add_known(k, x, row);
 	w->token = x;
 	w->token_version = w->clock_version;
 	w->clock_shown = true;
@@ -281,30 +289,31 @@ static void acquire(Thread *t, uintptr_t at)
 	GlobalPage *p = page_at(t, at / PAGE, 0); /* it is there since the atomic */
 	const Flag *f;
 
-	pthread_mutex_lock(&p->lock);
+	enter_page(t->cta->worker, p);
 	f = flag_at(&p->granules[at / GRANULE % PAGE_GRANULES], at);
 	for (uint32_t i = 0; f && i < f->ntokens; i++)
 		learn(t, f->tokens[i].token);
-	pthread_mutex_unlock(&p->lock);
+	leave_page(t->cta->worker);
 }
 
 static void leave_token(Thread *t, uintptr_t at)
 {
 	GlobalPage *p = page_at(t, at / PAGE, 0);
 	GlobalGranule *g = &p->granules[at / GRANULE % PAGE_GRANULES];
+	Worker *k = t->cta->worker;
 	Flag *f;
 
-	pthread_mutex_lock(&p->lock);
+	enter_page(k, p);
 	f = flag_at(g, at);
 	if (!f) {
-		f = zeros(1, sizeof *f);
+		f = zeros(k, 1, sizeof *f);
 		f->at = at;
 		f->next = g->flags;
 		g->flags = f;
 	}
-	f->tokens = grow(f->tokens, f->ntokens, &f->size, sizeof *f->tokens);
+	f->tokens = grow(k, f->tokens, f->ntokens, &f->size, sizeof *f->tokens);
 	add_told(f->tokens, &f->ntokens, (Told){ .token = t->released });
-	pthread_mutex_unlock(&p->lock);
+	leave_page(k);
 }
 
 /* What others pass on by an element is acquired by the fence behind the atomic, for by then it is certainly there. */
@@ -382,7 +391,6 @@ static _Noreturn void report_foreign(const Event *e, const Foreign *f, uint32_t 
 
 	race_describe(e, &f->x, true, other, sizeof other);
 	race_place(e, 0, f->x.mask & mask, place, sizeof place);
-	pthread_mutex_unlock(e->global->held);
 	report_fail(e->t, line_of(&e->x), "race on %s: nothing orders this %s and %s of %s %u", place, e->what, other, k->nctas > 1 ? "cluster" : "CTA", f->run - 1);
 }
 
@@ -393,7 +401,6 @@ static _Noreturn void report_proxy(const Event *e, const Foreign *f)
 
 	race_describe(e, &f->x, true, other, sizeof other);
 	race_place(e, 0, f->x.mask, place, sizeof place);
-	pthread_mutex_unlock(e->global->held);
 	report_fail(e->t, line_of(&e->x), "this %s %s %s behind %s without a fence.proxy.async in between%s", e->what, race_verb(e), place, other, GLOBAL_FENCE);
 }
 
@@ -419,11 +426,11 @@ static void touch_others(const Event *e, GlobalGranule *g, uint32_t mask)
 	g->nothers = kept;
 }
 
-static void set_aside(GlobalGranule *g, const Access *x)
+static void set_aside(Worker *k, GlobalGranule *g, const Access *x)
 {
 	if (!x->mask)
 		return;
-	g->others = grow(g->others, g->nothers, &g->size, sizeof *g->others);
+	g->others = grow(k, g->others, g->nothers, &g->size, sizeof *g->others);
 	g->others[g->nothers++] = (Foreign){ g->own.run, *x };
 }
 
@@ -431,9 +438,9 @@ static void touch(Event *e, GlobalGranule *g, uint32_t mask)
 {
 	if (g->own.run != e->run) {
 		for (uint32_t i = 0; g->own.run && i < g->own.n; i++)
-			set_aside(g, &earlier(&g->own)[i]);
+			set_aside(e->cta->worker, g, &earlier(&g->own)[i]);
 		if (g->own.run)
-			set_aside(g, &g->own.last);
+			set_aside(e->cta->worker, g, &g->own.last);
 		memset(&g->own.lanes, 0, sizeof g->own.lanes);
 	}
 	if (g->nothers)
@@ -442,34 +449,28 @@ static void touch(Event *e, GlobalGranule *g, uint32_t mask)
 	race_touch(e, 0, mask);
 }
 
-/* The page whose lock is held, and what reports call a place in it. */
+/* The page whose lock is held, or NULL, and what reports call a place in it. */
 typedef struct Held {
 	GlobalPage *page;
 	GlobalPlace place;
 	const void *base;
 } Held;
 
-static void leave_page(Held *h)
+static void turn_to_page(Event *e, Held *h, uintptr_t number)
 {
-	if (h->page)
-		pthread_mutex_unlock(&h->page->lock);
-	h->page = NULL;
-}
+	Worker *k = e->t->cta->worker;
 
-static void enter_page(Event *e, Held *h, uintptr_t number)
-{
 	if (h->page && h->page->number == number)
 		return;
-	leave_page(h);
+	leave_page(k);
 	h->page = page_at(e->t, number, line_of(&e->x));
-	h->place.held = &h->page->lock;
 	e->global = &h->place;
-	pthread_mutex_lock(&h->page->lock);
+	enter_page(k, h->page);
 }
 
 static void touch_bytes(Event *e, Held *h, uintptr_t granule, uint32_t mask)
 {
-	enter_page(e, h, granule / PAGE_GRANULES);
+	turn_to_page(e, h, granule / PAGE_GRANULES);
 	h->place.from_base = granule * GRANULE - (uintptr_t)h->base;
 	touch(e, &h->page->granules[granule % PAGE_GRANULES], mask);
 }
@@ -507,7 +508,7 @@ static void touch_all(Event *e, const Accesses *a)
 
 	for (uint32_t i = 0; i < a->n; i++)
 		touch_range(e, &h, (uintptr_t)a->at[i], a->bytes);
-	leave_page(&h);
+	leave_page(e->t->cta->worker);
 }
 
 static void by_threads(Thread *t, Mode mode, uint32_t now, const Accesses *a)
@@ -615,5 +616,5 @@ void global_transfer(Thread *t, const char *name, const void *base, const Transf
 		if (bytes)
 			touch_range(&e, &h, (uintptr_t)at, bytes);
 	}
-	leave_page(&h);
+	leave_page(t->cta->worker);
 }

@@ -21,14 +21,26 @@ typedef struct Launch {
 	pthread_cond_t ended;
 	Worker *workers[MAX_WORKERS]; /* that run */
 	unsigned nworkers;
+	bool no_memory; /* that was the error */
 	bool over;
 } Launch;
 
-static void set_error(Launch *x, const char *text)
+static void interrupt(Worker *k)
+{
+	__atomic_store_n(&k->interrupt, 1, __ATOMIC_RELAXED);
+}
+
+/* The other workers may wait for what this one will not do any more. */
+static void set_error(Launch *x, const char *text, bool no_memory)
 {
 	pthread_mutex_lock(&x->lock);
-	if (!atomic_exchange(&x->stop, true) && x->l->error_size)
-		snprintf(x->l->error, x->l->error_size, "%s", text);
+	if (!atomic_exchange(&x->stop, true)) {
+		x->no_memory = no_memory;
+		if (x->l->error_size)
+			snprintf(x->l->error, x->l->error_size, "%s", text);
+	}
+	for (unsigned i = 0; i < x->nworkers; i++)
+		interrupt(x->workers[i]);
 	pthread_mutex_unlock(&x->lock);
 }
 
@@ -42,7 +54,7 @@ static void work(Launch *x, Worker *k, bool report_progress)
 		if (i >= x->clusters)
 			break;
 		if (!worker_run(k, i)) {
-			set_error(x, k->error);
+			set_error(x, k->error, k->no_memory);
 			break;
 		}
 		i = atomic_fetch_add(&x->done, 1) + 1;
@@ -74,7 +86,7 @@ static void run_worker(Launch *x, bool first)
 		work(x, k, first);
 		list_worker(x, k, false);
 	} else {
-		set_error(x, "out of memory for the CPU device");
+		set_error(x, OUT_OF_MEMORY, true);
 	}
 	if (k)
 		worker_close(k);
@@ -97,7 +109,7 @@ static void look(Launch *x)
 		uint64_t now = atomic_load_explicit(&k->switches, memory_order_relaxed);
 
 		if (now == k->switches_seen)
-			__atomic_store_n(&k->interrupt, 1, __ATOMIC_RELAXED);
+			interrupt(k);
 		k->switches_seen = now;
 	}
 }
@@ -190,6 +202,7 @@ int tilecpu_launch(const TileCpuLaunch *l)
 {
 	const char *wrong = check(l);
 	Launch x = { .l = l };
+	int cancelled;
 
 	if (l->error_size)
 		l->error[0] = '\0';
@@ -204,9 +217,14 @@ int tilecpu_launch(const TileCpuLaunch *l)
 	x.global = l->no_race_check ? NULL : global_open();
 	pthread_mutex_init(&x.lock, NULL);
 	open_condition(&x.ended);
-	run_workers(&x);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelled); /* the workers have what lies on this stack */
+	if (x.global || l->no_race_check)
+		run_workers(&x);
+	else
+		set_error(&x, OUT_OF_MEMORY, true);
+	pthread_setcancelstate(cancelled, NULL);
 	global_close(x.global);
 	pthread_cond_destroy(&x.ended);
 	pthread_mutex_destroy(&x.lock);
-	return atomic_load(&x.stop) ? -1 : 0;
+	return !x.stop ? 0 : x.no_memory ? TILE_CPU_NO_MEMORY : -1;
 }

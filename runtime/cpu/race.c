@@ -32,13 +32,6 @@ const char *race_verb(const Event *e)
 	return verbs[mode_of(&e->x)];
 }
 
-/* The other workers may go on. */
-static void leave(const Event *e)
-{
-	if (e->global)
-		pthread_mutex_unlock(e->global->held);
-}
-
 static const Thread *thread_of_component(const Worker *k, uint32_t component)
 {
 	return k->warps[(component - COMPONENT_WARPS) % (k->nctas * k->nwarps)].threads;
@@ -108,7 +101,6 @@ static _Noreturn void report_race(const Event *e, const Access *x, uint32_t gran
 	char other[256], place[PLACE_SIZE];
 
 	race_describe(e, x, follows, other, sizeof other);
-	leave(e);
 	report_fail(e->t, line_of(&e->x), "race on %s: nothing orders this %s and %s%s", race_place(e, granule, x->mask, place, sizeof place), e->what, other, lane);
 }
 
@@ -118,7 +110,6 @@ static _Noreturn void report_unfenced(const Event *e, const Access *x, uint32_t 
 	char who[96], place[PLACE_SIZE];
 
 	report_who(thread_of_component(k, x->component), who, sizeof who);
-	leave(e);
 	report_fail(e->t, line_of(&e->x), "%s at %s %s %s written at %s (%s) without a fence.proxy.async in between%s", e->what,
 		line_text(k, line_of(&e->x)).text, race_verb(e), race_place(e, granule, ALL, place, sizeof place), line_text(k, line_of(x)).text, who,
 		e->global ? GLOBAL_FENCE : "");
@@ -146,7 +137,6 @@ static _Noreturn void report_lanes(const Event *e, uint32_t granule, uint32_t ma
 
 	if (x)
 		race_describe(e, x, true, other, sizeof other);
-	leave(e);
 	report_fail(e->t, line_of(&e->x), "race on %s: nothing orders this %s and %s of another lane of the warp: a sync is missing",
 		race_place(e, granule, mask, place, sizeof place), e->what, other);
 }
@@ -294,7 +284,7 @@ static inline uint32_t left_of(const Access *x, const Event *e, uint32_t mask, b
 	return x->mask;
 }
 
-static void remember(Granule *g, const Access *x)
+static void remember(Worker *k, Granule *g, const Access *x)
 {
 	uint32_t size = g->more ? g->more->size : FEW;
 
@@ -302,7 +292,7 @@ static void remember(Granule *g, const Access *x)
 		AccessList *more = malloc(sizeof *more + 4 * size * sizeof *more->a);
 
 		if (!more)
-			abort();
+			report_memory(k);
 		memcpy(more->a, earlier(g), g->n * sizeof *more->a);
 		more->size = 4 * size;
 		free(g->more);
@@ -341,7 +331,7 @@ static void touch_anew(const Event *e, uint32_t granule, uint32_t mask)
 	}
 	g->n = (uint16_t)kept;
 	if (x.mask)
-		remember(g, &x);
+		remember(e->cta->worker, g, &x);
 	/* that of others may be made with another clock, though they are the same event */
 	g->clear = source_of(&e->x) == BY_THREADS && !e->finishes ? (uint16_t)clear : 0;
 	g->last = own;

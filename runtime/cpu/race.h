@@ -2,8 +2,6 @@
 #ifndef TILE_CPU_RACE_H
 #define TILE_CPU_RACE_H
 
-#include <pthread.h>
-
 #include "runtime/cpu/cta.h"
 
 typedef enum Mode { MODE_READ, MODE_WRITE, MODE_ATOMIC } Mode; /* as what compiled code tells */
@@ -25,8 +23,7 @@ struct AccessList {
 /* Granules of a tensor. */
 typedef struct GlobalPlace {
 	const char *tensor;
-	uint64_t from_base;    /* where the first begins */
-	pthread_mutex_t *held; /* left before a report */
+	uint64_t from_base; /* where the first begins */
 } GlobalPlace;
 
 typedef struct Event {

@@ -117,6 +117,15 @@ void report_fail(Thread *t, uint32_t line, const char *format, ...)
 	schedule_abandon(t);
 }
 
+void report_memory(Worker *k)
+{
+	k->failed = k->no_memory = true;
+	snprintf(k->error, sizeof k->error, OUT_OF_MEMORY);
+	if (k->current)
+		schedule_abandon(k->current);
+	longjmp(k->begin, 1);
+}
+
 void tilecpu_fail(TileCpuThread *t, const char *text, uint32_t line)
 {
 	report_fail(thread_of(t), line, "%s", text);

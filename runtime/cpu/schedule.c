@@ -136,8 +136,13 @@ void schedule_end(Thread *t)
 
 void schedule_abandon(Thread *t)
 {
-	t->cta->worker->current = NULL;
-	fiber_leave(&t->fiber, &t->cta->worker->host);
+	Worker *k = t->cta->worker;
+
+	if (k->held) /* the other workers may go on */
+		pthread_mutex_unlock(k->held);
+	k->held = NULL;
+	k->current = NULL;
+	fiber_leave(&t->fiber, &k->host);
 	__builtin_unreachable();
 }
 

@@ -69,12 +69,22 @@ TileCpuStacks *tilecpu_stacks_open(void)
 	return kept;
 }
 
+/* Whether there were any. */
+static bool unmap_kept(TileCpuStacks *kept)
+{
+	pthread_mutex_lock(&kept->lock);
+	size_t n = kept->n;
+	while (kept->n)
+		unmap(&kept->pools[--kept->n]);
+	pthread_mutex_unlock(&kept->lock);
+	return n > 0;
+}
+
 void tilecpu_stacks_close(TileCpuStacks *kept)
 {
 	if (!kept)
 		return;
-	for (size_t i = 0; i < kept->n; i++)
-		unmap(&kept->pools[i]);
+	unmap_kept(kept);
 	pthread_mutex_destroy(&kept->lock);
 	free(kept);
 }
@@ -98,7 +108,9 @@ static bool take_kept(StackPool *p, TileCpuStacks *kept, size_t count)
 
 bool stack_pool_open(StackPool *p, TileCpuStacks *kept, size_t count)
 {
-	return (kept && take_kept(p, kept, count)) || map(p, count);
+	if ((kept && take_kept(p, kept, count)) || map(p, count))
+		return true;
+	return kept && unmap_kept(kept) && map(p, count);
 }
 
 /* In place of the smallest where all places are taken. */

@@ -103,9 +103,12 @@ static Accumulator *new_accumulator(ProductQueue *q, Thread *t, uint32_t n, uint
 	if (a) {
 		q->free = a->next_free;
 	} else {
-		a = calloc(1, sizeof *a);
-		if (!a || !(a->m = aligned_alloc(64, sizeof(float) * M * MAX_N)))
-			abort();
+		a = zeros(t->cta->worker, 1, sizeof *a);
+		a->m = aligned_alloc(64, sizeof(float) * M * MAX_N);
+		if (!a->m) {
+			free(a);
+			report_memory(t->cta->worker);
+		}
 		memset(a->m, 0, sizeof(float) * M * MAX_N);
 	}
 	memset(a->part, PART_NONE, sizeof a->part);
@@ -122,14 +125,11 @@ static Product *product_at(const ProductQueue *q, uint32_t number)
 	return &q->ring[number & (q->size - 1)];
 }
 
-static void grow_ring(ProductQueue *q)
+static void grow_ring(Worker *k, ProductQueue *q)
 {
 	uint32_t size = q->size ? 2 * q->size : 16;
-	Product *ring = malloc(size * sizeof *ring);
+	Product *ring = zeros(k, size, sizeof *ring);
 
-	if (!ring)
-		abort();
-	memset(ring, 0, size * sizeof *ring);
 	for (uint32_t i = q->done; i != q->done + q->size; i++)
 		ring[i & (size - 1)] = *product_at(q, i);
 	free(q->ring);
@@ -266,7 +266,7 @@ static void execute_until(Cta *c, ProductQueue *q, uint32_t end)
 
 		c->worker->product_scratch = aligned_alloc(64, bytes);
 		if (!c->worker->product_scratch)
-			abort();
+			report_memory(c->worker);
 		memset(c->worker->product_scratch, 0, bytes);
 	}
 	for (; q->done < end; q->done++)
@@ -347,7 +347,7 @@ static Product *new_product(ProductQueue *q, Thread *t, const Issue *x, const fl
 
 	check_shape(t, x);
 	if (q->tail - q->done >= q->size)
-		grow_ring(q);
+		grow_ring(t->cta->worker, q);
 	p = product_at(q, q->tail);
 	p->x = *x;
 	p->issued = p->warps = 0;
@@ -396,14 +396,15 @@ static void completed(ProductQueue *q, Thread *t, const Product *p)
 /* The least of what the warps know. */
 static void take_clock(Thread *t, Product *p)
 {
-	const Worker *k = t->cta->worker;
+	Worker *k = t->cta->worker;
 	const uint32_t *own = clock_row(k, t->warp->clock);
 	uint32_t n = k->clocks.ncomponents;
 
 	if (p->clock_width < n) {
-		p->clock = realloc(p->clock, n * sizeof *p->clock);
-		if (!p->clock)
-			abort();
+		uint32_t *wider = realloc(p->clock, n * sizeof *p->clock);
+		if (!wider)
+			report_memory(k);
+		p->clock = wider;
 		p->clock_width = n;
 	}
 	if (!p->warps)

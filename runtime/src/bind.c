@@ -154,6 +154,9 @@ static tilert_status check_type(const Binding *b, size_t i)
 	const TensorMeta *t = &b->k->tensors[i];
 	const tilert_tensor *given = &b->tensors[i]->tensor;
 
+	if (!tilert_dtype_size(given->dtype))
+		return rt_fail(TILERT_EINVAL, "kernel %s: %s is %s and was passed as type %d, which is none", b->k->name, t->name,
+		               tilert_dtype_name(t->dtype), (int)given->dtype);
 	if (!same_storage(t->dtype, given->dtype))
 		return rt_fail(TILERT_EINVAL, "kernel %s: %s is %s and was passed as %s", b->k->name, t->name,
 		               tilert_dtype_name(t->dtype), tilert_dtype_name(given->dtype));

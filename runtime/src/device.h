@@ -103,7 +103,7 @@ tilert_status rt_cuda_enter(const tilert_device *d, bool *pushed);
 void rt_cuda_leave(const tilert_device *d, bool pushed);
 /* The same for what a capture of any stream forbids though it touches none: loads, unloads, graphs of our own.  Inside one the driver would refuse it, and
  * spoil the capture. */
-typedef struct CudaEntry { bool pushed; int capture_mode; } CudaEntry;
+typedef struct CudaEntry { bool pushed, relaxed; int capture_mode; } CudaEntry;
 tilert_status rt_cuda_enter_relaxed(const tilert_device *d, CudaEntry *e);
 void rt_cuda_leave_relaxed(const tilert_device *d, CudaEntry *e);
 

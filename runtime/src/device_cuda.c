@@ -34,14 +34,14 @@ tilert_status rt_cuda_enter_relaxed(const tilert_device *d, CudaEntry *e)
 	tilert_status s = rt_cuda_enter(d, &e->pushed);
 
 	e->capture_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-	if (!s)
-		d->cu->cuThreadExchangeStreamCaptureMode(&e->capture_mode);
+	e->relaxed = !s && d->cu->cuThreadExchangeStreamCaptureMode(&e->capture_mode) == CUDA_SUCCESS;
 	return s;
 }
 
 void rt_cuda_leave_relaxed(const tilert_device *d, CudaEntry *e)
 {
-	d->cu->cuThreadExchangeStreamCaptureMode(&e->capture_mode);
+	if (e->relaxed)
+		d->cu->cuThreadExchangeStreamCaptureMode(&e->capture_mode);
 	rt_cuda_leave(d, e->pushed);
 }
 

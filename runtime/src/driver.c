@@ -12,14 +12,9 @@
 
 typedef CUresult (*GetProcAddress)(const char *symbol, void **out, int version, uint64_t flags, int *found);
 
-typedef struct Driver {
-	CudaApi api;
-	tilert_status status;
-	char text[512]; /* why it could not be loaded; every later caller gets it again */
-} Driver;
-
-static Driver driver; /* written once, under `once` */
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static CudaApi api; /* of the process: written under `lock`, until it is loaded */
+static bool loaded;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 typedef struct Symbol {
 	const char *name;
@@ -37,10 +32,10 @@ static bool resolve(GetProcAddress get, const Symbol *s)
 	return true;
 }
 
-static tilert_status resolve_all(GetProcAddress get, CudaApi *api, const char *path)
+static tilert_status resolve_all(GetProcAddress get, const char *path)
 {
 	const Symbol symbols[] = {
-#define CUDA_SYM(name, version, parameters) { #name, version, &api->name },
+#define CUDA_SYM(name, version, parameters) { #name, version, &api.name },
 #include "runtime/src/cuda_symbols.def"
 #undef CUDA_SYM
 	};
@@ -53,7 +48,7 @@ static tilert_status resolve_all(GetProcAddress get, CudaApi *api, const char *p
 	return TILERT_OK;
 }
 
-static tilert_status load(CudaApi *api)
+static tilert_status load(void)
 {
 	const char *path = getenv("TILE_LIBCUDA");
 	GetProcAddress get;
@@ -68,31 +63,26 @@ static tilert_status load(CudaApi *api)
 		return rt_fail(TILERT_ENODRIVER, "%s has no cuGetProcAddress_v2: the driver is older than CUDA 12.0",
 		               path);
 	memcpy(&get, &p, sizeof get);
-	tilert_status s = resolve_all(get, api, path);
+	tilert_status s = resolve_all(get, path);
 	if (s)
 		return s;
-	CUresult r = api->cuInit(0);
+	CUresult r = api.cuInit(0);
 	if (r == CUDA_ERROR_NO_DEVICE)
 		return rt_fail(TILERT_ENODEV, "the CUDA driver sees no device");
-	if (rt_driver_check(api, r, "cuInit"))
+	if (rt_driver_check(&api, r, "cuInit"))
 		return TILERT_ENODRIVER;
 	return TILERT_OK;
 }
 
-static void load_once(void)
-{
-	driver.status = load(&driver.api);
-	if (driver.status)
-		snprintf(driver.text, sizeof driver.text, "%s", tilert_last_error());
-}
-
 tilert_status rt_driver_get(const CudaApi **out)
 {
-	pthread_once(&once, load_once);
-	if (driver.status)
-		return rt_fail(driver.status, "%s", driver.text);
-	*out = &driver.api;
-	return TILERT_OK;
+	pthread_mutex_lock(&lock);
+	tilert_status s = loaded ? TILERT_OK : load();
+	loaded = s == TILERT_OK;
+	pthread_mutex_unlock(&lock);
+	if (!s)
+		*out = &api;
+	return s;
 }
 
 tilert_status rt_driver_status(CUresult r)

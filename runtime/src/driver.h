@@ -7,7 +7,7 @@
 #include "runtime/src/cuda_api.h"
 #include "tilert/tilert.h"
 
-/* Loads and initialises the driver once per process: libcuda.so.1, or the file TILE_LIBCUDA names. */
+/* Loads and initialises the driver once per process, when it can be: libcuda.so.1, or the file TILE_LIBCUDA names. */
 tilert_status rt_driver_get(const CudaApi **out);
 
 /* TILERT_OK for CUDA_SUCCESS; else the failure with `call` and the driver's name for it. */

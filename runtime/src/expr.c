@@ -105,7 +105,7 @@ bool rt_expr_parse(Expr *e, Pool *pool, ExprLookup lookup, const void *context, 
 	}
 	ExprToken *tokens = rt_pool_alloc(pool, count, sizeof *tokens);
 	if (!tokens) {
-		snprintf(why, why_size, "out of memory");
+		snprintf(why, why_size, "%s", "");
 		return false;
 	}
 	for (uint32_t i = 0; i < count; i++, p += n) {

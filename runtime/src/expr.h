@@ -30,7 +30,7 @@ enum { EXPR_MAX_DEPTH = 64, EXPR_MAX_TOKENS = 1024 };
 /* Index of a name, or -1. */
 typedef int (*ExprLookup)(const void *context, const char *name, size_t length);
 
-/* Parses e->text; on failure says why and returns false.  A parsed expression leaves one value and never
+/* Parses e->text; on failure says why, nothing where memory is out, and returns false.  A parsed expression leaves one value and never
  * underflows or exceeds EXPR_MAX_DEPTH. */
 bool rt_expr_parse(Expr *e, Pool *pool, ExprLookup lookup, const void *context, char *why, size_t why_size);
 

@@ -142,9 +142,15 @@ const Blob *rt_image_blob(const Image *im, const char *kind)
 
 static tilert_status fill(const Blob *b, uint8_t *out)
 {
+	Unpacked result = UNPACKED;
+
 	if (b->stored_bytes == b->bytes)
 		memcpy(out, b->stored, b->bytes);
-	else if (!rt_unpack(b->stored, b->stored_bytes, out, b->bytes))
+	else
+		result = rt_unpack(b->stored, b->stored_bytes, out, b->bytes);
+	if (result == UNPACK_NO_MEMORY)
+		return rt_fail_memory("a module");
+	if (result == UNPACK_DAMAGED)
 		return rt_fail(TILERT_EFORMAT, "module: the %s blob of %zu bytes does not unpack to %zu", b->kind, b->stored_bytes, b->bytes);
 	if (!strcmp(b->kind, "ptx") && (b->bytes == 0 || out[b->bytes - 1] != 0))
 		return rt_fail(TILERT_EFORMAT, "module: the ptx blob is not NUL-terminated");

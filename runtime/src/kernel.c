@@ -48,7 +48,7 @@ tilert_status tilert_kernel_extents(const tilert_kernel *k, size_t i, const tile
 	if (!k || !extents)
 		return rt_fail(TILERT_EINVAL, "tilert_kernel_extents: kernel or extents is NULL");
 	if (i >= k->meta->n_tensors)
-		return rt_fail(TILERT_EINVAL, "tilert_kernel_extents: no such tensor parameter");
+		return rt_fail(TILERT_EINVAL, "tilert_kernel_extents: kernel %s has %zu tensors, and none of number %zu", k->meta->name, k->meta->n_tensors, i);
 	const tilert_device *d = k->module->device;
 	tilert_status s = rt_bind(k->meta, d ? d->sm_count : 1, args, nargs, BIND_SOME, &b);
 	if (s)

@@ -39,7 +39,7 @@ tilert_status rt_cpu_code_load(tilert_module *m)
 	m->code = tilecpu_image_load(code, elf->bytes, text, sizeof text);
 	free(code);
 	if (!m->code)
-		return rt_fail(TILERT_EFORMAT, "module: its CPU code cannot be loaded: %s", text);
+		return !text[0] ? rt_fail_memory("a module") : rt_fail(TILERT_EFORMAT, "module: its CPU code cannot be loaded: %s", text);
 	s = find_entries(m);
 	if (s)
 		rt_cpu_code_unload(m);
@@ -124,7 +124,8 @@ tilert_status rt_cpu_launch(const tilert_prepared *p, tilert_stream stream)
 	l.progress = d->progress;
 	l.user = d->progress_user;
 	pthread_mutex_unlock(&d->lock);
-	if (tilecpu_launch(&l))
-		return rt_fail(TILERT_EDEVICE, "kernel %s: %s", k->name, report);
+	const int result = tilecpu_launch(&l);
+	if (result)
+		return rt_fail(result == TILE_CPU_NO_MEMORY ? TILERT_ENOMEM : TILERT_EDEVICE, "kernel %s: %s", k->name, report);
 	return TILERT_OK;
 }

@@ -2,7 +2,9 @@
  *
  * Expressions name dims and scalars that come after the tensors, so they are kept as text until the kernel ends.
  */
+#include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/src/dtype.h"
@@ -17,6 +19,8 @@ enum {
 	MAX_NAME = 63,         /* LANGUAGE.md, section 15 */
 	MAX_PARAMS = 1024,     /* of a kernel: 32,764 bytes of parameters, CUDA 12.1 */
 };
+
+#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
 typedef struct Reader {
 	const char *p, *end;
@@ -117,6 +121,16 @@ static tilert_status read_copy(Reader *r, size_t max, const char **out)
 	return *out ? TILERT_OK : rt_fail_memory("a module");
 }
 
+/* As in the language: messages and lists have it as it is. */
+static tilert_status read_name(Reader *r, size_t max, const char **out)
+{
+	tilert_status s = read_copy(r, max, out);
+
+	if (!s && (isdigit((unsigned char)**out) || (*out)[strspn(*out, NAME_CHARACTERS)]))
+		return bad(r, "a name is not one of letters, digits and _");
+	return s;
+}
+
 static tilert_status read_number(Reader *r, const char *what, uint32_t low, uint32_t high, uint32_t *out)
 {
 	skip_spaces(r);
@@ -182,7 +196,7 @@ static int find_symbol(const KernelMeta *k, const char *name, size_t n)
 
 static tilert_status read_param_name(Reader *r, const char **out)
 {
-	tilert_status s = read_copy(r, MAX_NAME, out);
+	tilert_status s = read_name(r, MAX_NAME, out);
 
 	if (s)
 		return s;
@@ -406,8 +420,8 @@ static tilert_status parse_exprs(Reader *r, Expr *list, int count)
 
 	for (int i = 0; i < count; i++) {
 		if (!rt_expr_parse(&list[i], &r->im->pool, lookup_symbol, r->k, why, sizeof why))
-			return rt_fail(TILERT_EFORMAT, "module: kernel %s (ends on meta line %u): %s", r->k->name, r->line,
-			               why);
+			return !why[0] ? rt_fail_memory("a module")
+			               : rt_fail(TILERT_EFORMAT, "module: kernel %s (ends on meta line %u): %s", r->k->name, r->line, why);
 	}
 	return TILERT_OK;
 }
@@ -460,12 +474,8 @@ static tilert_status finish_kernel(Reader *r)
 static tilert_status read_kernel_line(Reader *r)
 {
 	KernelMeta *k = r->k;
-	tilert_status s = read_copy(r, 255, &k->name);
+	tilert_status s = read_name(r, 255, &k->name);
 
-	for (size_t i = 0; !s && k != &r->im->kernels[i]; i++) {
-		if (!strcmp(r->im->kernels[i].name, k->name))
-			return bad_in(r, "a second kernel called", k->name);
-	}
 	if (!s)
 		s = read_named_number(r, "threads", 1, MAX_THREADS, &k->threads);
 	if (!s)
@@ -524,6 +534,28 @@ static tilert_status read_module_line(Reader *r)
 	return s ? s : expect_line_end(r);
 }
 
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* In order, so that many take no longer each than few. */
+static tilert_status check_kernel_names(Image *im)
+{
+	const char **names = rt_pool_alloc(&im->pool, im->n_kernels, sizeof *names);
+
+	if (!names)
+		return rt_fail_memory("a module");
+	for (size_t i = 0; i < im->n_kernels; i++)
+		names[i] = im->kernels[i].name;
+	qsort(names, im->n_kernels, sizeof *names, by_name);
+	for (size_t i = 1; i < im->n_kernels; i++) {
+		if (!strcmp(names[i - 1], names[i]))
+			return rt_fail(TILERT_EFORMAT, "module: two kernels called \"%s\"", names[i]);
+	}
+	return TILERT_OK;
+}
+
 tilert_status rt_meta_parse(Image *im, const char *text, size_t size)
 {
 	Reader r = { text, text + size, 1, im, NULL };
@@ -535,5 +567,5 @@ tilert_status rt_meta_parse(Image *im, const char *text, size_t size)
 		return bad(&r, "expected \"kernel\"");
 	if (!s && im->n_kernels == 0)
 		return bad(&r, "the module has no kernels");
-	return s;
+	return s ? s : check_kernel_names(im);
 }

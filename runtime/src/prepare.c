@@ -116,7 +116,7 @@ void tilert_prepared_grid(const tilert_prepared *p, uint32_t grid[3])
 tilert_status tilert_launch(tilert_kernel *k, const tilert_arg *args, size_t nargs, tilert_stream stream)
 {
 	tilert_prepared *p = NULL;
-	tilert_status s = tilert_prepare(k, args, nargs, &p);
+	tilert_status s = prepare("tilert_launch", k, args, nargs, BIND_ALL, &p);
 
 	if (s)
 		return s;

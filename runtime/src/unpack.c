@@ -22,17 +22,17 @@ static bool unpack(PackCoder *c, PackModel *m, uint8_t *out, size_t bytes)
 	return !c->damaged && c->in == c->in_end;
 }
 
-bool rt_unpack(const uint8_t *packed, size_t packed_bytes, uint8_t *out, size_t bytes)
+Unpacked rt_unpack(const uint8_t *packed, size_t packed_bytes, uint8_t *out, size_t bytes)
 {
 	PackCoder c = { .range = UINT32_MAX, .in = packed, .in_end = packed + packed_bytes };
 	PackModel *m = malloc(sizeof *m);
 
 	if (!m)
-		return false;
+		return UNPACK_NO_MEMORY;
 	pack_model_init(m, pack_byte(&c) != 0);
 	for (int i = 0; i < 4; i++)
 		c.code = c.code << 8 | pack_byte(&c);
 	const bool good = unpack(&c, m, out, bytes);
 	free(m);
-	return good;
+	return good ? UNPACKED : UNPACK_DAMAGED;
 }

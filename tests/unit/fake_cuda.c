@@ -5,6 +5,8 @@
 #include "runtime/src/cuda_api.h"
 #include "tests/unit/fake_cuda.h"
 
+enum { CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701 };
+
 FakeCuda fake_cuda_state;
 
 static FakeCuda *const fake = &fake_cuda_state;
@@ -18,6 +20,17 @@ void *fake_cuda_context(int device)
 {
 	return &others[device];
 }
+
+/* Of each function of the driver the first line: the call that is to fail does, before it has done anything. */
+static int refused(const char *function)
+{
+	if (++fake->calls != fake->fail_call)
+		return 0;
+	fake->failed = function + strlen("fake_");
+	return 1;
+}
+
+#define CALLED if (refused(__func__)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
 
 static void *current(void)
 {
@@ -53,12 +66,13 @@ static CUresult relaxed(void)
 	return fake->thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED ? in_context() : not_captured();
 }
 
-static CUresult fake_cuInit(unsigned flags) { return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; }
+static CUresult fake_cuInit(unsigned flags) { CALLED; return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; }
 
 static CUresult fake_cuGetErrorName(CUresult r, const char **out)
 {
 	*out = r == CUDA_ERROR_INVALID_VALUE         ? "CUDA_ERROR_INVALID_VALUE"
 	       : r == CUDA_ERROR_ILLEGAL_INSTRUCTION ? "CUDA_ERROR_ILLEGAL_INSTRUCTION"
+	       : r == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES ? "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"
 	       : r == 201                            ? "CUDA_ERROR_INVALID_CONTEXT"
 	                                             : "CUDA_ERROR_FAKE";
 	return CUDA_SUCCESS;
@@ -73,18 +87,21 @@ static CUresult fake_cuGetErrorString(CUresult r, const char **out)
 
 static CUresult fake_cuDeviceGetCount(int *out)
 {
+	CALLED;
 	*out = FAKE_DEVICES;
 	return CUDA_SUCCESS;
 }
 
 static CUresult fake_cuDeviceGet(CUdevice *out, int ordinal)
 {
+	CALLED;
 	*out = ordinal;
 	return CUDA_SUCCESS;
 }
 
 static CUresult fake_cuDeviceGetName(char *name, int size, CUdevice d)
 {
+	CALLED;
 	(void)d;
 	strncpy(name, "Fake GPU", (size_t)size);
 	return CUDA_SUCCESS;
@@ -93,6 +110,7 @@ static CUresult fake_cuDeviceGetName(char *name, int size, CUdevice d)
 /* Device 0 is 9.0, device 1 is 8.0. */
 static CUresult fake_cuDeviceGetAttribute(int *out, int attribute, CUdevice d)
 {
+	CALLED;
 	switch (attribute) {
 	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *out = 132; break;
 	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *out = d ? 8 : 9; break;
@@ -105,6 +123,7 @@ static CUresult fake_cuDeviceGetAttribute(int *out, int attribute, CUdevice d)
 
 static CUresult fake_cuDeviceTotalMem(size_t *out, CUdevice d)
 {
+	CALLED;
 	(void)d;
 	*out = (size_t)1 << 36;
 	return CUDA_SUCCESS;
@@ -112,6 +131,7 @@ static CUresult fake_cuDeviceTotalMem(size_t *out, CUdevice d)
 
 static CUresult fake_cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice d)
 {
+	CALLED;
 	fake->retains++;
 	*out = (CUcontext)(void *)&primaries[d];
 	return CUDA_SUCCESS;
@@ -119,6 +139,7 @@ static CUresult fake_cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice d)
 
 static CUresult fake_cuDevicePrimaryCtxRelease(CUdevice d)
 {
+	CALLED;
 	(void)d;
 	fake->releases++;
 	return CUDA_SUCCESS;
@@ -126,18 +147,21 @@ static CUresult fake_cuDevicePrimaryCtxRelease(CUdevice d)
 
 static CUresult fake_cuCtxGetCurrent(CUcontext *out)
 {
+	CALLED;
 	*out = current();
 	return CUDA_SUCCESS;
 }
 
 static CUresult fake_cuCtxGetDevice(CUdevice *out)
 {
+	CALLED;
 	*out = device_of(current());
 	return current() ? CUDA_SUCCESS : 201;
 }
 
 static CUresult fake_cuCtxPushCurrent(CUcontext c)
 {
+	CALLED;
 	fake->contexts[fake->depth++] = c;
 	fake->pushes++;
 	return CUDA_SUCCESS;
@@ -145,6 +169,7 @@ static CUresult fake_cuCtxPushCurrent(CUcontext c)
 
 static CUresult fake_cuCtxPopCurrent(CUcontext *out)
 {
+	CALLED;
 	*out = fake->contexts[--fake->depth];
 	fake->pops++;
 	return CUDA_SUCCESS;
@@ -154,6 +179,7 @@ static CUresult fake_cuCtxPopCurrent(CUcontext *out)
 
 static CUresult fake_cuMemAlloc(CUdeviceptr *out, size_t bytes)
 {
+	CALLED;
 	if (bytes > (size_t)1 << 36)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*out = (CUdeviceptr)(uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
@@ -163,6 +189,7 @@ static CUresult fake_cuMemAlloc(CUdeviceptr *out, size_t bytes)
 
 static CUresult fake_cuMemFree(CUdeviceptr p)
 {
+	CALLED;
 	free((void *)(uintptr_t)p);
 	fake->frees++;
 	return not_captured();
@@ -170,18 +197,21 @@ static CUresult fake_cuMemFree(CUdeviceptr p)
 
 static CUresult fake_cuMemcpyHtoD(CUdeviceptr dst, const void *src, size_t bytes)
 {
+	CALLED;
 	memcpy((void *)(uintptr_t)dst, src, bytes);
 	return not_captured();
 }
 
 static CUresult fake_cuMemcpyDtoH(void *dst, CUdeviceptr src, size_t bytes)
 {
+	CALLED;
 	memcpy(dst, (void *)(uintptr_t)src, bytes);
 	return not_captured();
 }
 
 static CUresult fake_cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t bytes, CUstream s)
 {
+	CALLED;
 	(void)s;
 	memset((void *)(uintptr_t)dst, value, bytes);
 	return in_context();
@@ -191,14 +221,15 @@ static CUresult fake_cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_
 
 static CUresult fake_cuStreamCreate(CUstream *out, unsigned flags)
 {
+	CALLED;
 	(void)flags;
 	*out = (CUstream)(void *)&others[0];
 	fake->streams++;
 	return relaxed();
 }
 
-static CUresult fake_cuStreamDestroy(CUstream s) { (void)s; fake->streams--; return relaxed(); }
-static CUresult fake_cuStreamSynchronize(CUstream s) { (void)s; return not_captured(); }
+static CUresult fake_cuStreamDestroy(CUstream s) { CALLED; (void)s; fake->streams--; return relaxed(); }
+static CUresult fake_cuStreamSynchronize(CUstream s) { CALLED; (void)s; return not_captured(); }
 
 /* ---- captures: the launches of a stream of its own ---- */
 
@@ -206,6 +237,7 @@ static char graphs[2]; /* a graph, and one that can be launched */
 
 static CUresult fake_cuStreamBeginCapture(CUstream s, int mode)
 {
+	CALLED;
 	if (fake->fail_capture || !s || mode != CU_STREAM_CAPTURE_MODE_RELAXED)
 		return fake->fail_capture ? fake->fail_capture : CUDA_ERROR_INVALID_VALUE;
 	fake->recording = s;
@@ -214,6 +246,7 @@ static CUresult fake_cuStreamBeginCapture(CUstream s, int mode)
 
 static CUresult fake_cuStreamEndCapture(CUstream s, CUgraph *out)
 {
+	CALLED;
 	if (fake->recording != s)
 		return CUDA_ERROR_INVALID_VALUE;
 	fake->recording = NULL;
@@ -224,12 +257,14 @@ static CUresult fake_cuStreamEndCapture(CUstream s, CUgraph *out)
 
 static CUresult fake_cuStreamIsCapturing(CUstream s, int *out)
 {
+	CALLED;
 	*out = fake->capturing || (s && fake->recording == s);
 	return CUDA_SUCCESS;
 }
 
 static CUresult fake_cuThreadExchangeStreamCaptureMode(int *mode)
 {
+	CALLED;
 	int before = fake->thread_mode;
 	fake->thread_mode = *mode;
 	*mode = before;
@@ -238,6 +273,7 @@ static CUresult fake_cuThreadExchangeStreamCaptureMode(int *mode)
 
 static CUresult fake_cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph g, unsigned long long flags)
 {
+	CALLED;
 	if (g != (CUgraph)(void *)&graphs[0] || flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	*out = (CUgraphExec)(void *)&graphs[1];
@@ -245,11 +281,12 @@ static CUresult fake_cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph g, un
 	return relaxed();
 }
 
-static CUresult fake_cuGraphDestroy(CUgraph g) { (void)g; fake->graphs--; return in_context(); }
-static CUresult fake_cuGraphExecDestroy(CUgraphExec g) { (void)g; fake->execs--; return relaxed(); }
+static CUresult fake_cuGraphDestroy(CUgraph g) { CALLED; (void)g; fake->graphs--; return in_context(); }
+static CUresult fake_cuGraphExecDestroy(CUgraphExec g) { CALLED; (void)g; fake->execs--; return relaxed(); }
 
 static CUresult fake_cuGraphLaunch(CUgraphExec g, CUstream s)
 {
+	CALLED;
 	if (g != (CUgraphExec)(void *)&graphs[1])
 		return CUDA_ERROR_INVALID_VALUE;
 	fake->graph_launches++;
@@ -259,17 +296,19 @@ static CUresult fake_cuGraphLaunch(CUgraphExec g, CUstream s)
 
 static CUresult fake_cuEventCreate(CUevent *out, unsigned flags)
 {
+	CALLED;
 	(void)flags;
 	*out = (CUevent)(void *)&others[1];
 	return in_context();
 }
 
-static CUresult fake_cuEventDestroy(CUevent e) { (void)e; return in_context(); }
-static CUresult fake_cuEventRecord(CUevent e, CUstream s) { (void)e; (void)s; return in_context(); }
-static CUresult fake_cuEventSynchronize(CUevent e) { (void)e; return not_captured(); }
+static CUresult fake_cuEventDestroy(CUevent e) { CALLED; (void)e; return in_context(); }
+static CUresult fake_cuEventRecord(CUevent e, CUstream s) { CALLED; (void)e; (void)s; return in_context(); }
+static CUresult fake_cuEventSynchronize(CUevent e) { CALLED; (void)e; return not_captured(); }
 
 static CUresult fake_cuEventElapsedTime(float *ms, CUevent begin, CUevent end)
 {
+	CALLED;
 	(void)begin;
 	(void)end;
 	*ms = 1.5f;
@@ -280,6 +319,7 @@ static CUresult fake_cuEventElapsedTime(float *ms, CUevent begin, CUevent end)
 
 static CUresult fake_cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, CUjit_option *options, void **values)
 {
+	CALLED;
 	int is_ptx = !strncmp(image, ".version", 8);
 	int r = is_ptx ? fake->fail_ptx : fake->fail_cubin;
 
@@ -297,6 +337,7 @@ static CUresult fake_cuModuleLoadDataEx(CUmodule *out, const void *image, unsign
 
 static CUresult fake_cuModuleUnload(CUmodule m)
 {
+	CALLED;
 	(void)m;
 	fake->unloads++;
 	return relaxed();
@@ -304,6 +345,7 @@ static CUresult fake_cuModuleUnload(CUmodule m)
 
 static CUresult fake_cuModuleGetFunction(CUfunction *out, CUmodule m, const char *name)
 {
+	CALLED;
 	(void)m;
 	if (!strcmp(name, "absent"))
 		return CUDA_ERROR_NOT_FOUND;
@@ -313,6 +355,7 @@ static CUresult fake_cuModuleGetFunction(CUfunction *out, CUmodule m, const char
 
 static CUresult fake_cuFuncSetAttribute(CUfunction f, int attribute, int value)
 {
+	CALLED;
 	(void)f;
 	if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
 		fake->max_dynamic_smem = value;
@@ -323,6 +366,7 @@ static CUresult fake_cuFuncSetAttribute(CUfunction f, int attribute, int value)
 
 static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra)
 {
+	CALLED;
 	const unsigned grid[3] = { c->gridDimX, c->gridDimY, c->gridDimZ };
 	const unsigned block[3] = { c->blockDimX, c->blockDimY, c->blockDimZ };
 
@@ -352,6 +396,7 @@ static CUresult fake_cuTensorMapEncodeTiled(CUtensorMap *out, int dtype, uint32_
                                             const uint32_t *element_strides, int interleave, int swizzle, int l2,
                                             int oob)
 {
+	CALLED;
 	if (fake->fail_map)
 		return fake->fail_map;
 	if ((uintptr_t)out % 64 || (uintptr_t)address % 16 || interleave || oob || element_strides[0] != 1)

@@ -10,6 +10,8 @@ enum { FAKE_DEVICES = 2, FAKE_MAX_PARAMS = 16 };
 typedef struct FakeCuda {
 	/* settings */
 	int fail_launch, fail_cubin, fail_ptx, fail_map, fail_capture; /* CUresult of these calls */
+	int calls, fail_call; /* the number of all calls so far, and of the one that fails, from 1: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES */
+	const char *failed;   /* its name */
 	int capturing; /* a stream is: calls that a capture excludes fail */
 	/* the calling thread's contexts, innermost last */
 	void *contexts[8];

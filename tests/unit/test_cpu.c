@@ -6,9 +6,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,6 +41,66 @@ static void test_bar_sync(void **state)
 		for (uint32_t i = 0; i < 8 * 256; i++)
 			assert_int_equal(out[i], 255 - i % 256 + 1000 * (i / 256));
 	}
+}
+
+static void nothing_kernel(TileCpuThread *t, void *const *params)
+{
+	(void)t;
+	(void)params;
+}
+
+/* In a child, of which the limit is: 128 MB of them are kept, and 256 are wanted where there is room for 200. */
+static bool kept_stacks_give_way(void)
+{
+	unsigned long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+	TileCpuStacks *stacks = tilecpu_stacks_open();
+	bool good = f && !RUN(NULL, .kernel = nothing_kernel, .threads = 256, .stacks = stacks) && fscanf(f, "%lu", &pages) == 1;
+	const rlim_t most = pages * (rlim_t)sysconf(_SC_PAGESIZE) + (200 << 20);
+
+	good = good && !setrlimit(RLIMIT_AS, &(struct rlimit){ most, most });
+	return good && !RUN(NULL, .kernel = nothing_kernel, .threads = 512, .stacks = stacks);
+}
+
+static void test_kept_stacks(void **state)
+{
+	int status = 0;
+	pid_t child;
+
+	(void)state;
+#ifdef __SANITIZE_ADDRESS__ /* which takes more than any limit */
+	skip();
+#endif
+	child = fork();
+	if (child == 0)
+		_exit(!kept_stacks_give_way());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+/* Cancelled, a thread ends behind its launch, which it has workers for. */
+static void *launch_cancelled(void *user)
+{
+	static uint32_t out[8 * 256];
+	void *params[] = { out };
+
+	pthread_cancel(pthread_self());
+	*(bool *)user = !RUN(params, .kernel = reverse_kernel, .grid = 8, .threads = 256, .smem = 1024, .workers = 3);
+	pthread_testcancel();
+	return NULL;
+}
+
+static void test_cancelled_thread(void **state)
+{
+	bool launched = false;
+	pthread_t thread;
+	void *result;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, launch_cancelled, &launched), 0);
+	pthread_join(thread, &result);
+	assert_true(result == PTHREAD_CANCELED);
+	assert_true(launched);
 }
 
 static void poison_kernel(TileCpuThread *t, void *const *params)
@@ -390,6 +454,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bar_sync),
+		cmocka_unit_test(test_kept_stacks),
+		cmocka_unit_test(test_cancelled_thread),
 		cmocka_unit_test(test_poison),
 		cmocka_unit_test(test_mbarrier_ring),
 		cmocka_unit_test(test_reports),

@@ -6,9 +6,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <elf.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/unit/cpu_device.h"
 
@@ -107,6 +109,8 @@ static void test_bad_objects(void **state)
 	uint8_t *elf = compile("-O1 -DUNKNOWN", &size);
 	TileCpuImage *im;
 	uint32_t s = 3;
+	Elf64_Ehdr header;
+	Elf64_Shdr *none;
 
 	(void)state;
 	assert_null(tilecpu_image_load("abc", 3, error, sizeof error));
@@ -118,6 +122,13 @@ static void test_bad_objects(void **state)
 		im = tilecpu_image_load(elf, cut, error, sizeof error);
 		assert_null(im);
 	}
+	memcpy(&header, elf, sizeof header);
+	none = (Elf64_Shdr *)(void *)(elf + header.e_shoff);
+	assert_int_equal(none->sh_type, SHT_NULL); /* whose place is not looked at: nothing of it is loaded */
+	*none = (Elf64_Shdr){ .sh_type = SHT_NULL, .sh_flags = SHF_ALLOC, .sh_offset = (uint64_t)1 << 40, .sh_size = 4096 };
+	assert_null(tilecpu_image_load(elf, size, error, sizeof error));
+	expect_error(-1, "unknown symbol 'nobody_has_this'");
+	*none = (Elf64_Shdr){ .sh_type = SHT_NULL };
 	for (int i = 0; i < 3000; i++) { /* damaged, it may load or not, but not crash */
 		size_t at = rng(&s) % size;
 		uint8_t old = elf[at];

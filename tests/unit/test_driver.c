@@ -63,7 +63,7 @@ static tilert_status load(tilert_device *d, const ModuleBlob *blobs, size_t n, t
 	return s;
 }
 
-/* In a child, since the driver is loaded once per process. */
+/* In a child, since the driver is loaded once per process.  What may be there later is looked for again. */
 static void test_missing_driver(void **state)
 {
 	(void)state;
@@ -73,6 +73,10 @@ static void test_missing_driver(void **state)
 		setenv("TILE_LIBCUDA", "/nowhere/libcuda.so.1", 1);
 		bool ok = tilert_device_open("cuda", &d) == TILERT_ENODRIVER && strstr(tilert_last_error(), "/nowhere/");
 		ok = ok && tilert_device_open("cuda", &d) == TILERT_ENODRIVER && strstr(tilert_last_error(), "/nowhere/");
+		setenv("TILE_LIBCUDA", TILE_FAKE_CUDA, 1);
+		fake->fail_call = 1;
+		ok = ok && tilert_device_open("cuda", &d) == TILERT_ENODRIVER && strstr(tilert_last_error(), "cuInit: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES");
+		ok = ok && tilert_device_open("cuda", &d) == TILERT_OK;
 		_exit(ok ? 0 : 1);
 	}
 	int status;
@@ -472,6 +476,135 @@ static void test_lost_context(void **state)
 	close_launch(&l);
 }
 
+/* ---- each call of the driver fails in turn ---- */
+
+/* What a program does, but for the end of it. */
+static tilert_status use_all(Launch *l, tilert_prepared *p[2], tilert_chain **chain, tilert_stream *stream, tilert_event *e[2], tilert_ptr *memory)
+{
+	static const char here[100];
+	char back[100];
+	float ms;
+	tilert_status s = tilert_device_open("cuda", &l->d);
+
+	if (!s)
+		s = load(l->d, code, 2, &l->m);
+	if (!s)
+		s = tilert_module_kernel(l->m, "attend", &l->k);
+	for (int i = 0; !s && i < 2; i++)
+		s = tilert_prepare(l->k, l->args, 6, &p[i]);
+	if (!s)
+		s = tilert_chain_create(p, 2, chain);
+	if (!s)
+		s = tilert_alloc(l->d, sizeof here, memory);
+	if (!s)
+		s = tilert_memset(l->d, *memory, 1, sizeof here, NULL);
+	if (!s)
+		s = tilert_upload(l->d, *memory, here, sizeof here);
+	if (!s)
+		s = tilert_stream_create(l->d, stream);
+	for (int i = 0; !s && i < 2; i++)
+		s = tilert_event_create(l->d, &e[i]);
+	for (int i = 0; !s && i < 2; i++)
+		s = tilert_event_record(e[i], *stream);
+	if (!s)
+		s = tilert_prepared_launch(p[0], *stream);
+	if (!s)
+		s = tilert_chain_launch(*chain, *stream);
+	if (!s)
+		s = tilert_stream_sync(l->d, *stream);
+	if (!s)
+		s = tilert_event_elapsed(e[0], e[1], &ms);
+	return s ? s : tilert_download(l->d, back, *memory, sizeof back);
+}
+
+/* Statuses of what gives things back are as good as those of what takes them. */
+static tilert_status use_and_close(Launch l)
+{
+	tilert_prepared *p[2] = { NULL };
+	tilert_chain *chain = NULL;
+	tilert_event *e[2] = { NULL };
+	tilert_stream stream = NULL;
+	tilert_ptr memory = 0;
+	tilert_status s = use_all(&l, p, &chain, &stream, e, &memory), ends;
+
+	tilert_chain_destroy(chain);
+	for (int i = 0; i < 2; i++) {
+		tilert_prepared_destroy(p[i]);
+		tilert_event_destroy(e[i]);
+	}
+	ends = l.d ? tilert_stream_destroy(l.d, stream) : TILERT_OK;
+	s = s ? s : ends;
+	ends = l.d ? tilert_free(l.d, memory) : TILERT_OK;
+	if (ends) /* refused: it is there still */
+		free((void *)(uintptr_t)memory);
+	s = s ? s : ends;
+	tilert_module_close(l.m);
+	tilert_device_close(l.d);
+	return s;
+}
+
+/* Where these fail there is another way, or nothing to be told: the function that calls them gives things back and returns nothing. */
+static bool may_pass(const char *failed)
+{
+	static const char *const names[] = { "cuCtxGetCurrent", "cuCtxPopCurrent", "cuThreadExchangeStreamCaptureMode", "cuStreamIsCapturing",
+		"cuModuleLoadDataEx" /* then the PTX */, "cuDevicePrimaryCtxRelease", "cuModuleUnload", "cuGraphDestroy", "cuGraphExecDestroy", "cuStreamDestroy",
+		"cuEventDestroy", "cuCtxPushCurrent" };
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		if (!strcmp(failed, names[i]))
+			return true;
+	}
+	return false;
+}
+
+static void assert_nothing_left(int n)
+{
+	if (fake->retains != fake->releases || fake->loads != fake->unloads || fake->allocs != fake->frees || fake->streams || fake->graphs || fake->execs ||
+	    fake->depth || fake->thread_mode != 1)
+		fail_msg("call %d, %s, failed: %d contexts, %d modules, %d allocations, %d streams, %d graphs, %d ready ones, %d contexts on the stack, capture mode %d are left",
+			n, fake->failed, fake->retains - fake->releases, fake->loads - fake->unloads, fake->allocs - fake->frees, fake->streams, fake->graphs, fake->execs,
+			fake->depth, fake->thread_mode);
+}
+
+/* A mode that could not be changed is not changed back. */
+static void test_capture_mode_fails(void **state)
+{
+	tilert_device *d = open_device("cuda");
+	tilert_module *m;
+
+	(void)state;
+	fake->thread_mode = 1;
+	fake->fail_call = fake->calls + 3;
+	assert_int_equal(load(d, code, 2, &m), TILERT_OK);
+	assert_string_equal(fake->failed, "cuThreadExchangeStreamCaptureMode");
+	assert_int_equal(fake->thread_mode, 1);
+	tilert_module_close(m);
+	tilert_device_close(d);
+}
+
+static void test_each_call_fails(void **state)
+{
+	Launch l = set_up_launch(1000);
+
+	close_launch(&l);
+	l.d = NULL, l.m = NULL;
+	for (int n = 1;; n++) {
+		reset(state);
+		fake->thread_mode = 1;
+		fake->fail_call = n;
+		tilert_status s = use_and_close(l);
+		if (!fake->failed)
+			break;
+		if (!s && !may_pass(fake->failed))
+			fail_msg("call %d, %s, failed, and nothing was said", n, fake->failed);
+		if (s && !strstr(tilert_last_error(), "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: as the test wanted"))
+			fail_msg("call %d, %s: %s", n, fake->failed, tilert_last_error());
+		if (!may_pass(fake->failed) && strcmp(fake->failed, "cuMemFree"))
+			assert_nothing_left(n);
+		fake->fail_call = fake->depth = 0;
+		assert_int_equal(use_and_close(l), TILERT_OK);
+	}
+}
+
 static void test_null_arguments(void **state)
 {
 	tilert_device *d = open_device("cuda");
@@ -514,6 +647,8 @@ int main(void)
 		TEST(test_chains_that_are_none),
 		TEST(test_errors_of_launches),
 		TEST(test_lost_context),
+		TEST(test_capture_mode_fails),
+		TEST(test_each_call_fails),
 		TEST(test_null_arguments),
 	};
 	return cmocka_run_group_tests(tests, load_fake, NULL);

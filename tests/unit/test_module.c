@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "runtime/src/image.h"
 #include "tests/unit/make_module.h"
@@ -103,6 +104,10 @@ static void test_inspection_without_a_device(void **state)
 	assert_int_equal(extents[1], 3);
 	assert_int_equal(tilert_kernel_extents(k, 3, args, 1, extents), TILERT_EINVAL);
 	assert_non_null(strstr(tilert_last_error(), "H is not known"));
+	assert_int_equal(tilert_kernel_extents(k, 4, args, 2, extents), TILERT_EINVAL);
+	assert_string_equal(tilert_last_error(), "tilert_kernel_extents: kernel attend has 4 tensors, and none of number 4");
+	assert_int_equal(tilert_launch(NULL, args, 2, NULL), TILERT_EINVAL);
+	assert_string_equal(tilert_last_error(), "tilert_launch: kernel or out is NULL");
 	assert_int_equal(tilert_prepare(k, args, 2, &prepared), TILERT_EINVAL);
 	tilert_module_close(m);
 }
@@ -283,6 +288,11 @@ static void test_what_and_where(void **state)
 		{ HEAD "scalar \"s\" f32\ngrid \"s\"\nend\n", "\"s\" is no dim, integer scalar" },
 		{ HEAD "dim \"N\"\ndim \"N\"\n", "line 4: a second parameter called \"N\"" },
 		{ HEAD "dim \"\"\n", "name is empty" },
+		{ HEAD "dim \"N\\\"\n", "line 3: a name is not one of letters, digits and _" },
+		{ HEAD "dim \"1\"\n", "line 3: a name is not one of letters, digits and _" },
+		{ HEAD "scalar \"s\x1b[31m\" f32\n", "line 3: a name is not one of letters, digits and _" },
+		{ HEAD "grid \"1\"\nend\nkernel \"j\" threads 1 cluster 1 smem 0 registers 0 tensormaps 0\ngrid \"1\"\nend\n"
+		  "kernel \"k\" threads 1 cluster 1 smem 0 registers 0 tensormaps 0\ngrid \"1\"\nend\n", "two kernels called \"k\"" },
 		{ HEAD "dim \"N\" 3\n", "line 3: something follows" },
 		{ HEAD "scalar \"s\" f33\n", "expected an element type" },
 		{ HEAD "tensor \"x\" f32 into\n", "expected in, out or inout" },
@@ -313,6 +323,27 @@ static void test_what_and_where(void **state)
 			fail_msg("%s: %s", rows[i].meta, tilert_last_error());
 		free(p);
 	}
+}
+
+/* In a moment: each name was looked for among all before. */
+static void test_many_kernels(void **state)
+{
+	enum { KERNELS = 150000, ROW = 100 };
+	char *meta = malloc(KERNELS * ROW), *at = meta + sprintf(meta, "module \"m\" compiler \"c\"\n");
+	size_t size;
+	Image im;
+
+	(void)state;
+	for (int i = 0; i < KERNELS; i++)
+		at += sprintf(at, "kernel \"k%d\" threads 1 cluster 1 smem 0 registers 0 tensormaps 0\ngrid \"1\"\nend\n", i);
+	uint8_t *p = make_module(meta, NULL, 0, &size);
+	const clock_t begin = clock();
+	assert_int_equal(rt_image_parse(p, size, &im), TILERT_OK);
+	assert_int_equal(im.n_kernels, KERNELS);
+	assert_true(clock() - begin < 10 * CLOCKS_PER_SEC);
+	rt_image_free(&im);
+	free(p);
+	free(meta);
 }
 
 static void check_bad_blob(const ModuleBlob *b, const char *text)
@@ -403,6 +434,7 @@ int main(void)
 		cmocka_unit_test(test_random_damage),
 		cmocka_unit_test(test_many_blobs),
 		cmocka_unit_test(test_what_and_where),
+		cmocka_unit_test(test_many_kernels),
 		cmocka_unit_test(test_bad_containers),
 		cmocka_unit_test(test_bad_packing),
 		cmocka_unit_test(test_bad_unpacked_size),

@@ -19,9 +19,9 @@ static size_t packed_as(const uint8_t *bytes, size_t n, bool columns)
 	bool smaller = pack_blob(a, bytes, n, columns, &packed);
 	uint8_t *exact = malloc(packed.len + !packed.len), *out = malloc(n + !n); /* heap-exact, so that ASan sees every overrun */
 	memcpy(exact, packed.data, packed.len);
-	assert_true(rt_unpack(exact, packed.len, out, n));
+	assert_int_equal(rt_unpack(exact, packed.len, out, n), UNPACKED);
 	assert_memory_equal(out, bytes, n);
-	assert_false(rt_unpack(exact, packed.len - 1, out, n));
+	assert_int_equal(rt_unpack(exact, packed.len - 1, out, n), UNPACK_DAMAGED);
 	size_t size = smaller ? packed.len : n;
 	assert_int_equal(smaller, packed.len < n);
 	free(out);
@@ -121,7 +121,7 @@ static void test_damage(void **state)
 		const size_t n = next(&random) % sizeof noise, bytes = next(&random) % sizeof out;
 		uint8_t *exact = malloc(n + !n), *into = malloc(bytes + !bytes);
 		memcpy(exact, noise, n);
-		good += rt_unpack(exact, n, into, bytes);
+		good += rt_unpack(exact, n, into, bytes) == UNPACKED;
 		free(into);
 		free(exact);
 	}

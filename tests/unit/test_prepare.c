@@ -181,6 +181,8 @@ static void test_types_and_ranks(void **state)
 
 	f->args[K].tensor.dtype = TILERT_F32;
 	expect(f, "k is bf16 and was passed as f32");
+	f->args[K].tensor.dtype = (tilert_dtype)99;
+	expect(f, "k is bf16 and was passed as type 99, which is none");
 	f->args[K].tensor.dtype = TILERT_BF16;
 	f->args[K].tensor.rank = 2;
 	expect(f, "k[T][H][128] has rank 3 and was passed with rank 2");

@@ -332,6 +332,8 @@ static const struct { const char *op, *error; } ill_formed[] = {
 	{ "%1 = frag : shared<f32, 4>", "the result is shared<f32, 4>" },
 	{ "%1 = tensor %z, %z {name=\"y\", dir=1} : tensor<f32, rank 2>", "2 operands for rank 2" },
 	{ "%1 = tensor %z {name=\"y\", dir=4} : tensor<f32, rank 1>", "{dir} is 4" },
+	{ "%1 = tensor %z, %z {name=\"y z\", dir=1} : tensor<f32, rank 1>", "{name} is \"y z\", not letters, digits and _" },
+	{ "%1 = dim {name=\"1\"} : i32", "{name} is \"1\", not letters, digits and _" },
 	{ "%1 = tensor %z, %z {name=\"y\", dir=1} : tensor<f32, rank 1>", "a tensor behind '" },
 	{ "%1 = mbarrier {name=\"n\", slots=1} : mbarrier", "neither {from} nor {count}" },
 	{ "%1 = barrier {name=\"n\"} : barrier", "neither {from} nor {count}" },

@@ -91,7 +91,7 @@ typedef enum tilekern_split {
  */
 
 /** Of a tensor [batch][tokens][heads][channels], in elements; channels are contiguous.  All zero: contiguous.  Tokens and heads are less
- *  than 2^31 apart, rows 2^38; the stride of an extent of 1 may be anything. */
+ *  than 2^31 apart, rows (and slots of states) 2^38; the stride of an extent of 1 may be anything. */
 typedef struct tilekern_strides { int64_t batch, token, head; } tilekern_strides;
 
 #ifdef __cplusplus

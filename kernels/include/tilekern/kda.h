@@ -149,7 +149,8 @@ TILERT_API void tilekern_kda_call_destroy(tilekern_kda_call *c);
  * The backward: gradients of <o, dout> + <final_state, dfinal_state>.  What is wanted has an address; what is not is not computed.  What it needs of
  * the forward is in forward->saved, where that call left it, or made again from the inputs where that is 0.  Every gradient has the same bits in every run.
  *
- * Gates have the type of q, k, v or are f32; key_dim and value_dim are multiples of 8.  Rows of gradients behind the last offset of cu_seqlens are written
+ * Gates have the type of q, k, v or are f32; key_dim and value_dim are multiples of 8; where value_heads is more than qk_heads or a dim more than 128, batch and
+ * value_heads are at most 65535.  Rows of gradients behind the last offset of cu_seqlens are written
  * as 0.  kernels/kda/RESULTS.md has the errors.
  */
 typedef struct tilekern_kda_backward_params {

@@ -171,6 +171,8 @@ static void run_refusals(const void *row)
 	REFUSED(f.dtype = (tilert_dtype)99, "dtype is 99", "bf16");
 	REFUSED(f.gate_dtype = (tilert_dtype)0, "gate_dtype is 0", "bf16");
 	REFUSED(f.beta_dtype = (tilert_dtype)-1, "beta_dtype is -1", "bf16");
+	REFUSED(f.seqlens_dtype = (tilert_dtype)99, "seqlens_dtype is 99", "i32");
+	REFUSED((f.batch = 1, f.cu_seqlens = p.dout + 2, f.sequences = 0), "cu_seqlens is at", "4");
 	REFUSED(f.u = p.workspace, "states, u and records", "0x0", "all");
 	REFUSED(p.da_log = p.workspace, "da_log", "0x0");
 	REFUSED(p.ddt_bias = p.workspace, "ddt_bias", "0x0");

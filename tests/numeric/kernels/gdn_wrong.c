@@ -122,6 +122,8 @@ static void run_refusals(const void *row)
 	REFUSED((p.v_strides = r->v.strides, p.v_strides.batch = -8), "v_strides.batch", "-8");
 	REFUSED((p.k_strides = r->k.strides, p.k_strides.token = INT64_C(1) << 31), "k_strides.token", "2147483648");
 	REFUSED((p.g_strides = r->g.strides, p.g_strides.batch = INT64_C(1) << 40), "g_strides.batch", "1099511627776");
+	REFUSED((p.g_strides = r->g.strides, p.g_strides.batch = INT64_C(1) << 38), "g_strides.batch", "274877906943");
+	REFUSED(p.state_stride = INT64_C(1) << 38, "state_stride", "274877906943");
 	REFUSED((p.o_strides = r->o.strides, p.o_strides.batch = 512), "o_strides.batch", "is 512", "1536", "overlap");
 	REFUSED(p.o = p.v, "v (", "o (", "overlap");
 	REFUSED(p.o = p.v + 64, "v (", "o (", "overlap");

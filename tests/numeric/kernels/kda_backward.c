@@ -281,6 +281,10 @@ static void run_refusals(const void *row)
 	REFUSED(f.gate_dtype = (tilert_dtype)0, "gate_dtype is 0", "bf16");
 	REFUSED(f.beta_dtype = (tilert_dtype)-1, "beta_dtype is -1", "bf16");
 	REFUSED(f.split = (tilekern_split)9, "split is 9", "3");
+	REFUSED(f.seqlens_dtype = (tilert_dtype)99, "seqlens_dtype is 99", "i32");
+	REFUSED((f.batch = 1, f.cu_seqlens = p.dout + 2, f.sequences = 0), "cu_seqlens is at", "4");
+	REFUSED(f.value_heads = 65536, "value_heads is 65536", "65535");
+	REFUSED((f.value_heads = 4, f.batch = 65536), "batch is 65536", "65535");
 	REFUSED(p.da_log = p.workspace, "da_log", "0x0");
 	REFUSED(p.ddt_bias = p.workspace, "ddt_bias", "0x0");
 	REFUSED((f.saved = p.dout, f.saved_bytes = 8), "saved_bytes is 8", "are needed");
@@ -298,8 +302,9 @@ static void run_refusals(const void *row)
 	REFUSED(p.workspace_bytes -= 1, "workspace_bytes", "are needed");
 	REFUSED(p.workspace += 16, "workspace is at", "256");
 #undef REFUSED
-	p = b->p;
-	p.dout = b->r->p.v; /* both are read */
+	p = b->p, f = b->r->p, p.forward = &f;
+	p.dout = f.v; /* both are read */
+	f.lower_bound = 3e38f; /* nothing is bounded */
 	tilekern_kda_call *c;
 	KDA_OK(tilekern_kda_backward_prepare(b->r->kda, &p, &c));
 	tilekern_kda_call_destroy(c);
