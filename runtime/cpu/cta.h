@@ -225,7 +225,8 @@ struct Mbarrier {
 	int64_t tx;
 	uint32_t loads;    /* in flight, that will complete bytes of it */
 	LastLoad last_load;
-	bool brought, brings; /* the phase before, this one: bytes */
+	bool brought[2], brings; /* bytes: the phase before, that before it; this one */
+	uint32_t before;   /* a row: what had been released when the phase before the last was complete; 0: there was none */
 	uint32_t released; /* threads released by the last phase that have not run since */
 	uint32_t last_line; /* of the last arrival */
 	Announcement announced[4];
@@ -400,12 +401,12 @@ void sync_release_phases(Thread *t, SyncPoint *p);
 /* All have come: what they released is acquired from now on, and that component (0: none) is at that time. */
 void sync_complete(Worker *k, SyncPoint *p, uint32_t component, uint32_t time);
 void sync_acquire(Thread *t, const SyncPoint *p);
-/* Whether all that had been released when it was last complete has happened before. */
 /* What t knows beyond its warp becomes the warp's. */
 void clock_catch_up(Thread *t);
 /* A fence.proxy.async of t, which knows `row`: whether that is news for it. */
 bool clock_fence(Thread *t, uint32_t *row, ComponentKind fenced);
-bool clock_knows(const Warp *w, const SyncPoint *p);
+/* Whether all that a row has of warps' accesses has happened before. */
+bool clock_knows(const Warp *w, uint32_t row);
 void clock_meet(Warp *w); /* what its lanes do from now on comes after what all of them did */
 
 /* ---- race.c: each of these fails when something before it is not ordered, or lacks a fence ---- */
