@@ -231,10 +231,20 @@ static uint32_t *row_ahead(Thread *t)
 	return clock_row(k, t->ahead);
 }
 
-static void learn(Thread *t, Token *token)
+/* The row of what it will know behind its next fence. */
+static uint32_t *row_passed(Thread *t)
 {
 	Worker *k = t->cta->worker;
-	uint32_t component = token->run == k->cluster_run ? 0 : component_of(k, token), *row = row_ahead(t);
+
+	if (!t->passed)
+		t->passed = clock_new(k);
+	return clock_row(k, t->passed);
+}
+
+static void learn(Thread *t, Token *token, uint32_t *(*row_of)(Thread *))
+{
+	Worker *k = t->cta->worker;
+	uint32_t component = token->run == k->cluster_run ? 0 : component_of(k, token), *row = row_of(t);
 
 	if (component && !row[component])
 		row[component] = ACQUIRED;
@@ -276,7 +286,7 @@ static Flag *flag_at(GlobalGranule *g, uintptr_t at)
 	return f;
 }
 
-static void acquire(Thread *t, uintptr_t at)
+static void acquire(Thread *t, uintptr_t at, uint32_t *(*row_of)(Thread *))
 {
 	GlobalPage *p = page_at(t, at / PAGE, 0); /* it is there since the atomic */
 	const Flag *f;
@@ -284,7 +294,7 @@ static void acquire(Thread *t, uintptr_t at)
 	pthread_mutex_lock(&p->lock);
 	f = flag_at(&p->granules[at / GRANULE % PAGE_GRANULES], at);
 	for (uint32_t i = 0; f && i < f->ntokens; i++)
-		learn(t, f->tokens[i].token);
+		learn(t, f->tokens[i].token, row_of);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -313,7 +323,20 @@ static void see(Thread *t, uintptr_t at)
 	for (uint32_t i = 0; i < t->nseen && i < SEEN_FLAGS; i++)
 		if (t->seen[i] == at)
 			return;
+	if (t->nseen >= SEEN_FLAGS) /* the oldest leaves: its atomic has been made, so that what it has seen is there */
+		acquire(t, t->seen[t->nseen % SEEN_FLAGS], row_passed);
 	t->seen[t->nseen++ % SEEN_FLAGS] = at;
+}
+
+static void acquire_passed(Thread *t)
+{
+	const Worker *k = t->cta->worker;
+	uint32_t *row = row_ahead(t), *passed = clock_row(k, t->passed);
+
+	for (uint32_t i = 0; i < k->clocks.ncomponents; i++) {
+		row[i] = row[i] > passed[i] ? row[i] : passed[i];
+		passed[i] = 0;
+	}
 }
 
 void tilecpu_fence_device(TileCpuThread *t)
@@ -325,7 +348,9 @@ void tilecpu_fence_device(TileCpuThread *t)
 	if (!self->cta->worker->races)
 		return;
 	for (uint32_t i = 0; i < self->nseen && i < SEEN_FLAGS; i++)
-		acquire(self, self->seen[i]);
+		acquire(self, self->seen[i], row_ahead);
+	if (self->passed)
+		acquire_passed(self);
 	self->nseen = 0;
 	self->released = !self->ahead && w->token && w->token_version == w->clock_version ? w->token : new_token(self);
 }
