@@ -147,6 +147,7 @@ struct Thread {
 	uint32_t ahead;  /* a row: what it alone knows of other CTAs until it releases it or its warp meets; 0: nothing */
 	uintptr_t seen[SEEN_FLAGS]; /* tensors' elements of its last atomics: what others passed on there the next fence acquires */
 	uint32_t nseen;
+	uintptr_t atomic; /* the element of its last atomic, 0: there were several */
 	uint32_t passed; /* a row: what was passed on at elements that are no more in `seen`; 0: there were none */
 
 	uint32_t votes; /* what the barrier that it waited for had counted */

@@ -564,6 +564,11 @@ static uint32_t time_of_atomic(Thread *t)
 
 static void by_atomics(Thread *t, bool polls, const Accesses *a)
 {
+	uintptr_t element = a->bytes && a->n == 1 ? (uintptr_t)a->at[0] : 0;
+
+	if (element && element == t->atomic) /* again: it may wait for others */
+		schedule_yield(t);
+	t->atomic = element;
 	if (!is_followed(t, a))
 		return;
 	by_threads(t, MODE_ATOMIC, time_of_atomic(t), a);
@@ -595,11 +600,7 @@ void tilecpu_global_atomics(TileCpuThread *t, const char *name, const void *base
 
 void tilecpu_global_polls(TileCpuThread *t, const char *name, const void *base, const void *const *at, uint32_t n, uint32_t bytes, uint32_t line)
 {
-	Thread *self = thread_of(t);
-
-	if (n == 1 && self->nseen && self->seen[(self->nseen - 1) % SEEN_FLAGS] == (uintptr_t)at[0]) /* again: it waits for others */
-		schedule_yield(self);
-	by_atomics(self, true, &ACCESSES);
+	by_atomics(thread_of(t), true, &ACCESSES);
 }
 
 /* ---- asynchronous ones ---- */
