@@ -53,14 +53,18 @@ void tilecpu_mbar_init(TileCpuThread *t, uint32_t bar, uint32_t count, const cha
 
 /* ---- phases ---- */
 
-static void overrun(const Mbarrier *b, Thread *waiter, uint32_t wait_line, uint32_t line)
+/* by_lanes: one lane of the warp has gone on, and it is the others that may still wait. */
+static void overrun(const Mbarrier *b, Thread *waiter, uint32_t wait_line, bool by_lanes, uint32_t line)
 {
 	Worker *k = waiter->cta->worker;
 	char who[NAME_SIZE], name[NAME_SIZE];
 
 	mbarrier_name(b, name, sizeof name);
 	report_who(waiter, who, sizeof who);
-	if (b->phase)
+	if (by_lanes)
+		report_error(k, waiter, line, "phase %u of mbarrier %s completes while other lanes of %s may still be waiting at %s: a sync() behind that wait is missing",
+			b->phase, name, who, line_text(k, wait_line).text);
+	else if (b->phase)
 		report_error(k, waiter, line, "phase %u of mbarrier %s completes while %s may still be waiting for phase %u at %s: its parity wait can miss the phase",
 			b->phase, name, who, b->phase - 1, line_text(k, wait_line).text);
 	else
@@ -75,13 +79,15 @@ static void overrun_now(const Cta *c, const Mbarrier *b, uint32_t line)
 
 	while (t->wait != WAIT_NONE || t->released_by != b)
 		t++;
-	overrun(b, t, t->wait_line, line);
+	overrun(b, t, t->wait_line, false, line);
 }
 
-/* Times and lines of the waits for phases so far, by warps. */
-static uint32_t *waits_of(const Worker *k, const Mbarrier *b)
+/* Of the waits of a warp for the last phase that it has waited for. */
+typedef enum WaitFact { LAST_TIME, FIRST_TIME, LINE, PHASES /* complete by then */ } WaitFact;
+
+static uint32_t *wait_fact(const Worker *k, const Mbarrier *b, uint32_t warp, WaitFact fact)
 {
-	return clock_row(k, b->waited) + COMPONENT_WARPS;
+	return clock_row(k, b->waited) + COMPONENT_WARPS + fact * k->nctas * k->nwarps + warp;
 }
 
 static void remember_wait(Thread *t, Mbarrier *b, uint32_t line)
@@ -94,8 +100,11 @@ static void remember_wait(Thread *t, Mbarrier *b, uint32_t line)
 	if (!b->waited)
 		b->waited = clock_new(k);
 	time = clock_now(t);
-	waits_of(k, b)[warp] = time;
-	waits_of(k, b)[k->nctas * k->nwarps + warp] = line;
+	if (!*wait_fact(k, b, warp, LAST_TIME) || *wait_fact(k, b, warp, PHASES) != b->phase)
+		*wait_fact(k, b, warp, FIRST_TIME) = time;
+	*wait_fact(k, b, warp, LAST_TIME) = time;
+	*wait_fact(k, b, warp, LINE) = line;
+	*wait_fact(k, b, warp, PHASES) = b->phase;
 }
 
 /* At another schedule, too: those who wait for the phase before have done so before the arrivals of this one. */
@@ -106,8 +115,8 @@ static void check_overrun(const Cta *c, const Mbarrier *b, uint32_t line)
 	const uint32_t *coming = clock_row(k, b->sync.coming) + COMPONENT_WARPS;
 
 	for (uint32_t i = 0; b->waited && i < n; i++) {
-		if (waits_of(k, b)[i] > coming[i]) {
-			overrun(b, k->warps[i].threads, waits_of(k, b)[n + i], line);
+		if (*wait_fact(k, b, i, LAST_TIME) > coming[i]) {
+			overrun(b, k->warps[i].threads, *wait_fact(k, b, i, LINE), *wait_fact(k, b, i, FIRST_TIME) <= coming[i], line);
 			return;
 		}
 	}
