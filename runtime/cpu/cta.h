@@ -348,6 +348,8 @@ void schedule_wake(Thread *t);
 void schedule_let_lanes_come(Thread *t);
 /* Lets other warps run, which is no progress. */
 void schedule_yield(Thread *t);
+/* The same where t's last atomic was of this element, too: it may wait for others.  0: of several. */
+void schedule_before_atomic(Thread *t, uintptr_t element);
 /* After lanes have met: they go on in their order, whoever came last. */
 void schedule_in_order(Thread *t);
 void schedule_wake_list(Thread **list);

@@ -564,11 +564,7 @@ static uint32_t time_of_atomic(Thread *t)
 
 static void by_atomics(Thread *t, bool polls, const Accesses *a)
 {
-	uintptr_t element = a->bytes && a->n == 1 ? (uintptr_t)a->at[0] : 0;
-
-	if (element && element == t->atomic) /* again: it may wait for others */
-		schedule_yield(t);
-	t->atomic = element;
+	schedule_before_atomic(t, a->bytes && a->n == 1 ? (uintptr_t)a->at[0] : 0);
 	if (!is_followed(t, a))
 		return;
 	by_threads(t, MODE_ATOMIC, time_of_atomic(t), a);
