@@ -12,6 +12,7 @@ typedef struct Fencer {
 	int *number;   /* by the id of such a tile */
 	Bits async;    /* storages of tiles with {async_use} */
 	Bits cp_async; /* those that cp_async writes, too */
+	Bits outside;  /* of the state: what was written outside roles, with which each role begins */
 } Fencer;
 
 /* The number of a tile's storage, -1 when it is not shared. */
@@ -75,8 +76,11 @@ static bool search_fence(Op *op, void *user)
 /* A fence inside `once` is one thread's: what the team wrote is fenced before it. */
 static bool enter(Flow *flow, Op *op, void *state)
 {
+	Fencer *f = flow->user;
 	Bits *dirty = state;
-	Search s = { .f = flow->user, .dirty = dirty };
+	Search s = { .f = f, .dirty = dirty };
+	if (op->code == OP_ROLE)
+		bits_assign(flow->arena, dirty, &f->outside);
 	if (op->code != OP_ONCE || bits_empty(dirty))
 		return true;
 	tir_walk(op->regions[0], search_fence, &s);
@@ -85,10 +89,21 @@ static bool enter(Flow *flow, Op *op, void *state)
 	return true;
 }
 
-static void pass_op(Flow *flow, Op *op, void *state)
+/* What other roles have written is theirs to fence, until all threads go on. */
+static void leave(Flow *flow, Op *op, const void *before, void *state)
+{
+	Fencer *f = flow->user;
+	if (op->code == OP_ROLE) {
+		bits_join(state, before);
+	} else if (!tir_enclosing(op, OP_ROLE)) {
+		bits_assign(flow->arena, &f->outside, state);
+		bits_join(&f->outside, before); /* of who does not execute it */
+	}
+}
+
+static void write_or_release(Flow *flow, Op *op, Bits *dirty)
 {
 	const Fencer *f = flow->user;
-	Bits *dirty = state;
 	if (op->code == OP_FENCE_ASYNC || op->code == OP_UNFENCED) {
 		bits_clear(dirty);
 		return;
@@ -102,6 +117,14 @@ static void pass_op(Flow *flow, Op *op, void *state)
 	int written = generic_write(f, op, UNTIL_PASSED);
 	if (written >= 0 && bits_has(&f->async, written))
 		bits_add(dirty, written);
+}
+
+static void pass_op(Flow *flow, Op *op, void *state)
+{
+	Fencer *f = flow->user;
+	write_or_release(flow, op, state);
+	if (!tir_enclosing(op, OP_ROLE))
+		bits_assign(flow->arena, &f->outside, state);
 }
 
 static void copy_set(const Flow *flow, void *to, const void *from) { bits_assign(flow->arena, to, from); }
@@ -147,12 +170,13 @@ static void mark_async(Fencer *f, const Region *body)
 bool pass_insert_fences(Tir *t)
 {
 	Fencer f = { .t = t, .number = ARENA_ARRAY(t->arena, int, t->next_id + 1) };
-	Flow flow = { .arena = t->arena, .user = &f, .size = sizeof(Bits), .copy = copy_set, .join = join_sets, .pass = pass_op, .enter = enter };
+	Flow flow = { .arena = t->arena, .user = &f, .size = sizeof(Bits), .copy = copy_set, .join = join_sets, .pass = pass_op, .enter = enter, .leave = leave };
 	for (Op *k = t->first; k; k = k->next) {
 		int n = number_storages(&f, k->regions[0]);
 		Bits dirty = bits_new(t->arena, n);
 		f.async = bits_new(t->arena, n);
 		f.cp_async = bits_new(t->arena, n);
+		f.outside = bits_new(t->arena, n);
 		tir_walk(k->regions[0], collect_async, &f);
 		mark_async(&f, k->regions[0]);
 		bits_meet(&f.cp_async, &f.async);

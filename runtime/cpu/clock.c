@@ -99,10 +99,10 @@ void clock_catch_up(Thread *t)
 	t->ahead = 0;
 }
 
-bool clock_knows(const Warp *w, const SyncPoint *p)
+bool clock_knows(const Warp *w, uint32_t row)
 {
 	const Worker *k = w->cta->worker;
-	const uint32_t *mine = clock_row(k, w->clock), *done = clock_row(k, p->done);
+	const uint32_t *mine = clock_row(k, w->clock), *done = clock_row(k, row);
 	uint32_t missing = 0;
 
 	for (uint32_t i = COMPONENT_WARPS; i < COMPONENT_WARPS + k->nctas * k->nwarps; i++)

@@ -151,6 +151,8 @@ struct Thread {
 	uint32_t ahead;  /* a row: what it alone knows of other CTAs until it releases it or its warp meets; 0: nothing */
 	uintptr_t seen[SEEN_FLAGS]; /* tensors' elements of its last atomics: what others passed on there the next fence acquires */
 	uint32_t nseen;
+	uintptr_t atomic; /* the element of its last atomic, 0: there were several */
+	uint32_t passed; /* a row: what was passed on at elements that are no more in `seen`; 0: there were none */
 
 	uint32_t votes; /* what the barrier that it waited for had counted */
 	uint32_t earliest; /* time of its next access: behind its last fence */
@@ -229,7 +231,8 @@ struct Mbarrier {
 	int64_t tx;
 	uint32_t loads;    /* in flight, that will complete bytes of it */
 	LastLoad last_load;
-	bool brought, brings; /* the phase before, this one: bytes */
+	bool brought[2], brings; /* bytes: the phase before, that before it; this one */
+	uint32_t before;   /* a row: what had been released when the phase before the last was complete; 0: there was none */
 	uint32_t released; /* threads released by the last phase that have not run since */
 	uint32_t last_line; /* of the last arrival */
 	Announcement announced[4];
@@ -353,6 +356,8 @@ void schedule_wake(Thread *t);
 void schedule_let_lanes_come(Thread *t);
 /* Lets other warps run, which is no progress. */
 void schedule_yield(Thread *t);
+/* The same where t's last atomic was of this element, too: it may wait for others.  0: of several. */
+void schedule_before_atomic(Thread *t, uintptr_t element);
 /* After lanes have met: they go on in their order, whoever came last. */
 void schedule_in_order(Thread *t);
 void schedule_wake_list(Thread **list);
@@ -408,12 +413,12 @@ void sync_release_phases(Thread *t, SyncPoint *p);
 /* All have come: what they released is acquired from now on, and that component (0: none) is at that time. */
 void sync_complete(Worker *k, SyncPoint *p, uint32_t component, uint32_t time);
 void sync_acquire(Thread *t, const SyncPoint *p);
-/* Whether all that had been released when it was last complete has happened before. */
 /* What t knows beyond its warp becomes the warp's. */
 void clock_catch_up(Thread *t);
 /* A fence.proxy.async of t, which knows `row`: whether that is news for it. */
 bool clock_fence(Thread *t, uint32_t *row, ComponentKind fenced);
-bool clock_knows(const Warp *w, const SyncPoint *p);
+/* Whether all that a row has of warps' accesses has happened before. */
+bool clock_knows(const Warp *w, uint32_t row);
 void clock_meet(Warp *w); /* what its lanes do from now on comes after what all of them did */
 
 /* ---- race.c: each of these fails when something before it is not ordered, or lacks a fence ---- */

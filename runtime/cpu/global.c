@@ -239,10 +239,20 @@ static uint32_t *row_ahead(Thread *t)
 	return clock_row(k, t->ahead);
 }
 
-static void learn(Thread *t, Token *token)
+/* The row of what it will know behind its next fence. */
+static uint32_t *row_passed(Thread *t)
 {
 	Worker *k = t->cta->worker;
-	uint32_t component = token->run == k->cluster_run ? 0 : component_of(k, token), *row = row_ahead(t);
+
+	if (!t->passed)
+		t->passed = clock_new(k);
+	return clock_row(k, t->passed);
+}
+
+static void learn(Thread *t, Token *token, uint32_t *(*row_of)(Thread *))
+{
+	Worker *k = t->cta->worker;
+	uint32_t component = token->run == k->cluster_run ? 0 : component_of(k, token), *row = row_of(t);
 
 	if (component && !row[component])
 		row[component] = ACQUIRED;
@@ -284,7 +294,7 @@ static Flag *flag_at(GlobalGranule *g, uintptr_t at)
 	return f;
 }
 
-static void acquire(Thread *t, uintptr_t at)
+static void acquire(Thread *t, uintptr_t at, uint32_t *(*row_of)(Thread *))
 {
 	GlobalPage *p = page_at(t, at / PAGE, 0); /* it is there since the atomic */
 	const Flag *f;
@@ -292,7 +302,7 @@ static void acquire(Thread *t, uintptr_t at)
 	enter_page(t->cta->worker, p);
 	f = flag_at(&p->granules[at / GRANULE % PAGE_GRANULES], at);
 	for (uint32_t i = 0; f && i < f->ntokens; i++)
-		learn(t, f->tokens[i].token);
+		learn(t, f->tokens[i].token, row_of);
 	leave_page(t->cta->worker);
 }
 
@@ -322,7 +332,20 @@ static void see(Thread *t, uintptr_t at)
 	for (uint32_t i = 0; i < t->nseen && i < SEEN_FLAGS; i++)
 		if (t->seen[i] == at)
 			return;
+	if (t->nseen >= SEEN_FLAGS) /* the oldest leaves: its atomic has been made, so that what it has seen is there */
+		acquire(t, t->seen[t->nseen % SEEN_FLAGS], row_passed);
 	t->seen[t->nseen++ % SEEN_FLAGS] = at;
+}
+
+static void acquire_passed(Thread *t)
+{
+	const Worker *k = t->cta->worker;
+	uint32_t *row = row_ahead(t), *passed = clock_row(k, t->passed);
+
+	for (uint32_t i = 0; i < k->clocks.ncomponents; i++) {
+		row[i] = row[i] > passed[i] ? row[i] : passed[i];
+		passed[i] = 0;
+	}
 }
 
 void tilecpu_fence_device(TileCpuThread *t)
@@ -334,7 +357,9 @@ void tilecpu_fence_device(TileCpuThread *t)
 	if (!self->cta->worker->races)
 		return;
 	for (uint32_t i = 0; i < self->nseen && i < SEEN_FLAGS; i++)
-		acquire(self, self->seen[i]);
+		acquire(self, self->seen[i], row_ahead);
+	if (self->passed)
+		acquire_passed(self);
 	self->nseen = 0;
 	self->released = !self->ahead && w->token && w->token_version == w->clock_version ? w->token : new_token(self);
 }
@@ -540,6 +565,7 @@ static uint32_t time_of_atomic(Thread *t)
 
 static void by_atomics(Thread *t, bool polls, const Accesses *a)
 {
+	schedule_before_atomic(t, a->bytes && a->n == 1 ? (uintptr_t)a->at[0] : 0);
 	if (!is_followed(t, a))
 		return;
 	by_threads(t, MODE_ATOMIC, time_of_atomic(t), a);
@@ -571,11 +597,7 @@ void tilecpu_global_atomics(TileCpuThread *t, const char *name, const void *base
 
 void tilecpu_global_polls(TileCpuThread *t, const char *name, const void *base, const void *const *at, uint32_t n, uint32_t bytes, uint32_t line)
 {
-	Thread *self = thread_of(t);
-
-	if (n == 1 && self->nseen && self->seen[(self->nseen - 1) % SEEN_FLAGS] == (uintptr_t)at[0]) /* again: it waits for others */
-		schedule_yield(self);
-	by_atomics(self, true, &ACCESSES);
+	by_atomics(thread_of(t), true, &ACCESSES);
 }
 
 /* ---- asynchronous ones ---- */

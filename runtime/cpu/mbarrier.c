@@ -53,14 +53,18 @@ void tilecpu_mbar_init(TileCpuThread *t, uint32_t bar, uint32_t count, const cha
 
 /* ---- phases ---- */
 
-static void overrun(const Mbarrier *b, Thread *waiter, uint32_t wait_line, uint32_t line)
+/* by_lanes: one lane of the warp has gone on, and it is the others that may still wait. */
+static void overrun(const Mbarrier *b, Thread *waiter, uint32_t wait_line, bool by_lanes, uint32_t line)
 {
 	Worker *k = waiter->cta->worker;
 	char who[NAME_SIZE], name[NAME_SIZE];
 
 	mbarrier_name(b, name, sizeof name);
 	report_who(waiter, who, sizeof who);
-	if (b->phase)
+	if (by_lanes)
+		report_error(k, waiter, line, "phase %u of mbarrier %s completes while other lanes of %s may still be waiting at %s: a sync() behind that wait is missing",
+			b->phase, name, who, line_text(k, wait_line).text);
+	else if (b->phase)
 		report_error(k, waiter, line, "phase %u of mbarrier %s completes while %s may still be waiting for phase %u at %s: its parity wait can miss the phase",
 			b->phase, name, who, b->phase - 1, line_text(k, wait_line).text);
 	else
@@ -75,13 +79,15 @@ static void overrun_now(const Cta *c, const Mbarrier *b, uint32_t line)
 
 	while (t->wait != WAIT_NONE || t->released_by != b)
 		t++;
-	overrun(b, t, t->wait_line, line);
+	overrun(b, t, t->wait_line, false, line);
 }
 
-/* Times and lines of the waits for phases so far, by warps. */
-static uint32_t *waits_of(const Worker *k, const Mbarrier *b)
+/* Of the waits of a warp for the last phase that it has waited for. */
+typedef enum WaitFact { LAST_TIME, FIRST_TIME, LINE, PHASES /* complete by then */ } WaitFact;
+
+static uint32_t *wait_fact(const Worker *k, const Mbarrier *b, uint32_t warp, WaitFact fact)
 {
-	return clock_row(k, b->waited) + COMPONENT_WARPS;
+	return clock_row(k, b->waited) + COMPONENT_WARPS + fact * k->nctas * k->nwarps + warp;
 }
 
 static void remember_wait(Thread *t, Mbarrier *b, uint32_t line)
@@ -94,8 +100,11 @@ static void remember_wait(Thread *t, Mbarrier *b, uint32_t line)
 	if (!b->waited)
 		b->waited = clock_new(k);
 	time = clock_now(t);
-	waits_of(k, b)[warp] = time;
-	waits_of(k, b)[k->nctas * k->nwarps + warp] = line;
+	if (!*wait_fact(k, b, warp, LAST_TIME) || *wait_fact(k, b, warp, PHASES) != b->phase)
+		*wait_fact(k, b, warp, FIRST_TIME) = time;
+	*wait_fact(k, b, warp, LAST_TIME) = time;
+	*wait_fact(k, b, warp, LINE) = line;
+	*wait_fact(k, b, warp, PHASES) = b->phase;
 }
 
 /* At another schedule, too: those who wait for the phase before have done so before the arrivals of this one. */
@@ -106,8 +115,8 @@ static void check_overrun(const Cta *c, const Mbarrier *b, uint32_t line)
 	const uint32_t *coming = clock_row(k, b->sync.coming) + COMPONENT_WARPS;
 
 	for (uint32_t i = 0; b->waited && i < n; i++) {
-		if (waits_of(k, b)[i] > coming[i]) {
-			overrun(b, k->warps[i].threads, waits_of(k, b)[n + i], line);
+		if (*wait_fact(k, b, i, LAST_TIME) > coming[i]) {
+			overrun(b, k->warps[i].threads, *wait_fact(k, b, i, LINE), *wait_fact(k, b, i, FIRST_TIME) <= coming[i], line);
 			return;
 		}
 	}
@@ -138,6 +147,19 @@ static void check_announced(Cta *c, const Mbarrier *b)
 	}
 }
 
+/* What check_wait asks of the phase that is now the one before the last. */
+static void remember_phase(Worker *k, Mbarrier *b)
+{
+	b->brought[1] = b->brought[0];
+	b->brought[0] = b->brings;
+	b->brings = false;
+	if (!k->races || !b->phase)
+		return;
+	if (!b->before)
+		b->before = clock_new(k);
+	memcpy(clock_row(k, b->before), clock_row(k, b->sync.done), k->clocks.ncomponents * sizeof(uint32_t));
+}
+
 /* Ends the phase when everything it waits for has come. */
 static void settle(Cta *c, Mbarrier *b, Thread *by, uint32_t line)
 {
@@ -163,25 +185,46 @@ static void settle(Cta *c, Mbarrier *b, Thread *by, uint32_t line)
 	}
 	check_overrun(c, b, line);
 	check_announced(c, b);
+	remember_phase(c->worker, b);
 	b->phase++;
 	b->pending = b->count;
-	b->brought = b->brings;
-	b->brings = false;
 	b->nannounced = 0;
 	sync_complete(c->worker, &b->sync, b->component, b->phase);
 	release_waiters(b);
 }
 
+/* Whether t knows that the last phase but `back` is complete: it has been waited for, or had arrivals only, and all of them came before. */
+static bool knows_phase(const Thread *t, const Mbarrier *b, uint32_t back)
+{
+	const Worker *k = t->cta->worker;
+
+	return b->phase <= back || clock_row(k, t->warp->clock)[b->component] >= b->phase - back
+		|| (!b->brought[back] && clock_knows(t->warp, back ? b->before : b->sync.done));
+}
+
+/* At another schedule, too: whoever waits for a phase knows that the one before is complete, or the parity could be that of the one before it. */
+static void check_wait(Thread *t, const Mbarrier *b, bool passes, uint32_t line)
+{
+	uint32_t phase = b->phase - passes;
+	char name[NAME_SIZE], earlier[32] = "passes at once";
+
+	if (!t->cta->worker->races || knows_phase(t, b, passes))
+		return;
+	if (phase > 1)
+		snprintf(earlier, sizeof earlier, "is one for phase %u", phase - 2);
+	report_fail(t, line, "nothing orders this wait for phase %u of mbarrier %s after the end of phase %u: where it comes earlier it %s",
+		phase, mbarrier_name(b, name, sizeof name), phase - 1, earlier);
+}
+
 /* At another schedule, too: whoever arrives knows that the phase before is complete, or the arrival could count for that one. */
 static void check_arrival(Thread *t, const Mbarrier *b, uint32_t line)
 {
-	const Worker *k = t->cta->worker;
 	char name[NAME_SIZE];
 
-	if (!k->races)
+	if (!t->cta->worker->races)
 		return;
 	clock_now(t); /* arrivals are told apart, too */
-	if (!b->phase || clock_row(k, t->warp->clock)[b->component] >= b->phase || (!b->brought && clock_knows(t->warp, &b->sync)))
+	if (knows_phase(t, b, 0))
 		return;
 	report_fail(t, line, "nothing orders this arrival at mbarrier %s after the end of phase %u: where it comes earlier it counts for that phase",
 		mbarrier_name(b, name, sizeof name), b->phase - 1);
@@ -279,6 +322,7 @@ void tilecpu_mbar_wait(TileCpuThread *t, uint32_t bar, uint32_t parity, uint32_t
 	if (parity > 1)
 		report_fail(self, line, "a wait for mbarrier %s with parity %d, which is neither 0 nor 1", mbarrier_name(b, name, sizeof name), (int)parity);
 	schedule_let_lanes_come(self);
+	check_wait(self, b, (b->phase & 1) != parity, line);
 	if ((b->phase & 1) == parity) {
 		self->wait = WAIT_MBARRIER;
 		self->wait_line = line;

@@ -117,6 +117,13 @@ void schedule_yield(Thread *t)
 	fiber_switch(&t->fiber, &k->host);
 }
 
+void schedule_before_atomic(Thread *t, uintptr_t element)
+{
+	if (element && element == t->atomic)
+		schedule_yield(t);
+	t->atomic = element;
+}
+
 void schedule_in_order(Thread *t)
 {
 	make_runnable(t);

@@ -497,7 +497,7 @@ static void test_races(void **state)
 	free(global);
 }
 
-/* Whether or not it shows: where the second phase comes first, the waiter waits for ever. */
+/* Whether or not it shows: where the second phase comes first, the wait is for a third one. */
 static void test_overrun(void **state)
 {
 	static const RaceCase c = { complete_twice, wait_for_the_first, NULL };
@@ -507,12 +507,14 @@ static void test_overrun(void **state)
 	(void)state;
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		assert_int_equal(RUN(params, .kernel = race_kernel, .threads = 64, .smem = RACE_SMEM, .seed = seed), -1);
-		if (!strstr(error, "deadlock")) {
+		if (strstr(error, "k.tile:20: ")) {
+			expect_error(-1, "nothing orders this wait for phase 2 of mbarrier full[0] after the end of phase 1: where it comes earlier it is one for phase 0");
+		} else {
 			expect_error(-1, "phase 1 of mbarrier full[0] completes while role Read, warp 1 may still be waiting for phase 0 at line 20");
 			told++;
 		}
 	}
-	assert_true(told > SEEDS / 4);
+	assert_true(told > SEEDS / 4 && told < SEEDS);
 }
 
 int main(void)
