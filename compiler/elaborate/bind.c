@@ -288,6 +288,8 @@ Argument eval_argument(Elab *E, const Expr *e, const Decl *p)
 		return (Argument){ .loc = e->loc, .dim = y };
 	const Sym *type = p->type_name && e->kind == EX_STRUCT ? sym_in(E->globals, p->type_name) : NULL;
 	Argument a = is_reference(p) ? eval_reference(E, e) : (Argument){ .x = eval_as(E, e, type && type->kind == SYM_STRUCT ? type->decl : NULL) };
+	if (a.x.kind == EV_STRUCT && !is_reference(p)) /* of now: arguments behind it may assign it */
+		a.x = struct_value(E, e->loc, a.x.of);
 	a.loc = e->loc;
 	return a;
 }
