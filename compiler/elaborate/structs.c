@@ -304,7 +304,9 @@ bool bind_struct(Elab *E, const Decl *p, const Decl *type, const Argument *a, bo
 		return bind_mismatch(E, a->loc, p, E_TYPE, arena_printf(E->a, reference ? "a variable of struct %s to assign" : "struct %s", type->name), a->x);
 	if (!reference && !nothing && (s->variable || assigned))
 		s = copy_struct(E, a->loc, s, assigned);
-	sym_define_ev(E, p->loc, p->name, (Ev){ .kind = EV_STRUCT, .of = s }, "a struct");
+	Sym *y = sym_define_ev(E, p->loc, p->name, (Ev){ .kind = EV_STRUCT, .of = s }, "a struct");
+	if (reference && s->scope->syms) /* declared where the caller's is: maybe outside of an element loop */
+		y->parallel = s->scope->syms->parallel;
 	return bind_derived(E, a->loc, p, s);
 }
 
