@@ -23,6 +23,7 @@ int decl_count(const Decl *list);
 /* structs.c */
 bool bind_struct(Elab *E, const Decl *p, const Decl *type, const Argument *a, bool assigned); /* assigned: a member, in the function */
 Ev struct_value(Elab *E, Loc loc, const Struct *s); /* as it is here, whoever assigns it later */
+bool struct_holds(const Struct *s, const Sym *y); /* as a member, or as one of a member */
 void bind_absent(Elab *E, const Struct *s); /* behind all parameters, of which another may have bound it */
 
 void define_absent(Elab *E, Loc loc, const char *name, const Sym *y);

@@ -56,15 +56,23 @@ static bool returned_type(Elab *E, const Decl *fn, Frame *f)
 
 static bool returns(const Frame *f) { return f->ret != DT_NONE || f->ret_struct; }
 
+/* Whether another argument assigns this variable of an element loop, too. */
+static bool passed_twice(const Argument *args, int n, int k)
+{
+	for (int j = 0; j < n; j++)
+		if ((j < k && args[j].from == args[k].from) || (args[j].x.kind == EV_STRUCT && struct_holds(args[j].x.of, args[k].from)))
+			return true;
+	return false;
+}
+
 /* What the function has made of variables of an element loop. */
 static void give_back(Elab *E, const Expr *e, const Argument *args, int n)
 {
 	for (int k = 0; k < n; k++) {
 		if (!args[k].copy || args[k].copy->ev.kind == EV_VOID)
 			continue;
-		for (int j = 0; j < k; j++)
-			if (args[j].from == args[k].from)
-				elab_error(E, e->loc, E_CALL, "'%s' is passed twice to be assigned", args[k].from->name);
+		if (passed_twice(args, n, k))
+			elab_error(E, e->loc, E_CALL, "'%s' is passed twice to be assigned", args[k].from->name);
 		set_ssa(E, e->loc, args[k].from, args[k].copy->ev);
 	}
 }

@@ -310,6 +310,14 @@ bool bind_struct(Elab *E, const Decl *p, const Decl *type, const Argument *a, bo
 	return bind_derived(E, a->loc, p, s);
 }
 
+bool struct_holds(const Struct *s, const Sym *y)
+{
+	for (const Sym *x = s->scope->syms; x; x = x->next)
+		if (x == y || (x->member && is_nested(x) && struct_holds(x->ev.of, y)))
+			return true;
+	return false;
+}
+
 void bind_absent(Elab *E, const Struct *s)
 {
 	for (const Sym *y = s->scope->syms; y; y = y->next)
