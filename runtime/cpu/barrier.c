@@ -38,7 +38,7 @@ static void check_arrival(Thread *t, const NamedBarrier *b, uint32_t id, uint32_
 	bool known = w->acquired == &b->sync && w->acquired_version == b->sync.version;
 	char text[NAME_SIZE];
 
-	if (!t->cta->worker->races || !b->sync.version || known || clock_knows(w, b->sync.done))
+	if (!t->cta->worker->races || !b->sync.version || known || clock_knows(t, b->sync.done))
 		return;
 	report_fail(t, line, "nothing orders this thread's coming to %s after those who met there before: where it comes earlier it counts as one of them",
 		barrier_name(b->name, id, text, sizeof text));

@@ -99,14 +99,22 @@ void clock_catch_up(Thread *t)
 	t->ahead = 0;
 }
 
-bool clock_knows(const Warp *w, uint32_t row)
+uint32_t clock_known(const Thread *t, uint32_t component)
 {
-	const Worker *k = w->cta->worker;
-	const uint32_t *mine = clock_row(k, w->clock), *done = clock_row(k, row);
+	const Worker *k = t->cta->worker;
+	uint32_t warps = clock_row(k, t->warp->clock)[component], alone = clock_row(k, t->ahead)[component];
+
+	return warps > alone ? warps : alone;
+}
+
+bool clock_knows(const Thread *t, uint32_t row)
+{
+	const Worker *k = t->cta->worker;
+	const uint32_t *warps = clock_row(k, t->warp->clock), *alone = clock_row(k, t->ahead), *done = clock_row(k, row);
 	uint32_t missing = 0;
 
 	for (uint32_t i = COMPONENT_WARPS; i < COMPONENT_WARPS + k->nctas * k->nwarps; i++)
-		missing |= done[i] > mine[i];
+		missing |= (done[i] > warps[i]) & (done[i] > alone[i]);
 	return !missing;
 }
 

@@ -417,8 +417,10 @@ void sync_acquire(Thread *t, const SyncPoint *p);
 void clock_catch_up(Thread *t);
 /* A fence.proxy.async of t, which knows `row`: whether that is news for it. */
 bool clock_fence(Thread *t, uint32_t *row, ComponentKind fenced);
+/* What t knows of a component with its warp, or alone. */
+uint32_t clock_known(const Thread *t, uint32_t component);
 /* Whether all that a row has of warps' accesses has happened before. */
-bool clock_knows(const Warp *w, uint32_t row);
+bool clock_knows(const Thread *t, uint32_t row);
 void clock_meet(Warp *w); /* what its lanes do from now on comes after what all of them did */
 
 /* ---- race.c: each of these fails when something before it is not ordered, or lacks a fence ---- */

@@ -196,10 +196,7 @@ static void settle(Cta *c, Mbarrier *b, Thread *by, uint32_t line)
 /* Whether t knows that the last phase but `back` is complete: it has been waited for, or had arrivals only, and all of them came before. */
 static bool knows_phase(const Thread *t, const Mbarrier *b, uint32_t back)
 {
-	const Worker *k = t->cta->worker;
-
-	return b->phase <= back || clock_row(k, t->warp->clock)[b->component] >= b->phase - back
-		|| (!b->brought[back] && clock_knows(t->warp, back ? b->before : b->sync.done));
+	return b->phase <= back || clock_known(t, b->component) >= b->phase - back || (!b->brought[back] && clock_knows(t, back ? b->before : b->sync.done));
 }
 
 /* At another schedule, too: whoever waits for a phase knows that the one before is complete, or the parity could be that of the one before it. */
