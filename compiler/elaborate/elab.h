@@ -171,7 +171,7 @@ typedef struct StmtList {
 	Table *last_assigned;     /* by name: the last statement that does, or NULL where little was asked */
 } StmtList;
 
-enum { MAX_UNROLL = 4096, MAX_CALL_DEPTH = 64, MAX_TILE_RANK = 5, MAX_VALUES = 1 << 19, MAX_STATEMENTS = 1 << 21 };
+enum { MAX_UNROLL = 4096, MAX_CALL_DEPTH = 64, MAX_STRUCT_DEPTH = 64, MAX_TILE_RANK = 5, MAX_VALUES = 1 << 19, MAX_STATEMENTS = 1 << 21 };
 
 /* Where the code at hand stands.  It is entered and left as one value: nothing of it outlives what it is said of. */
 typedef struct Place {
@@ -209,6 +209,7 @@ struct Elab {
 	Scope *globals;
 	int ndims;
 	int statements;
+	int struct_depth;
 	bool hopeless; /* too deep or too big: what follows is not expanded */
 
 	/* the kernel at hand */
@@ -397,6 +398,7 @@ void exec(Elab *E, const Stmt *s);
 void exec_list(Elab *E, const Stmt *list);
 void exec_loop(Elab *E, const Stmt *s); /* loops.c */
 void exec_while(Elab *E, const Stmt *s);
+bool too_big(Elab *E, Loc loc); /* with one statement, or copy of a struct, more */
 void exec_parallel(Elab *E, const Stmt *s);
 void parallel_if(Elab *E, const Stmt *s, Ev c);
 void declare(Elab *E, const Decl *d);

@@ -266,11 +266,11 @@ static void exec_block(Elab *E, const Stmt *s)
 	scope_pop(E, scope);
 }
 
-static bool too_big(Elab *E, const Stmt *s)
+bool too_big(Elab *E, Loc loc)
 {
 	bool big = E->t->next_id > MAX_VALUES || ++E->statements > MAX_STATEMENTS;
 	if (!E->hopeless && big) {
-		elab_error(E, s->loc, E_LIMIT, "the program expands into too many statements");
+		elab_error(E, loc, E_LIMIT, "the program expands into too many statements");
 		E->hopeless = true;
 	}
 	return E->hopeless;
@@ -278,7 +278,7 @@ static bool too_big(Elab *E, const Stmt *s)
 
 void exec(Elab *E, const Stmt *s)
 {
-	if (too_big(E, s) || after_return(E, s) || !async_allows(E, s))
+	if (too_big(E, s->loc) || after_return(E, s) || !async_allows(E, s))
 		return;
 	switch (s->kind) {
 	case ST_BLOCK: exec_block(E, s); break;

@@ -124,6 +124,22 @@ static const Struct *of_fields(Elab *E, const Expr *init, const Decl *type, bool
 	return of_arguments(E, type, args, variable);
 }
 
+/* Until leave_struct: one that has itself as a member would have no end. */
+static bool enter_struct(Elab *E, Loc loc)
+{
+	if (too_big(E, loc))
+		return false;
+	if (E->struct_depth < MAX_STRUCT_DEPTH) {
+		E->struct_depth++;
+		return true;
+	}
+	E->hopeless = true;
+	elab_error(E, loc, E_LIMIT, "structs are nested more than %d deep: none can be a member of itself", MAX_STRUCT_DEPTH);
+	return false;
+}
+
+static void leave_struct(Elab *E) { E->struct_depth--; }
+
 /* d: the variable, or the member of one that is declared at loc. */
 static const Struct *of_nothing(Elab *E, Loc loc, const Decl *d, const Decl *type)
 {
@@ -137,7 +153,11 @@ static const Struct *of_nothing(Elab *E, Loc loc, const Decl *d, const Decl *typ
 		}
 		args[k++] = (Argument){ .loc = loc, .x = ev_void(), .variable = true };
 	}
-	return of_arguments(E, type, args, true);
+	if (!enter_struct(E, loc))
+		return NULL;
+	const Struct *s = of_arguments(E, type, args, true);
+	leave_struct(E);
+	return s;
 }
 
 static Sym *copy_sym(Elab *E, const Sym *y)
@@ -169,6 +189,8 @@ static Ev value_of(Elab *E, Loc loc, const Sym *y)
 /* Its members with what they have here; `variable`: in variables of their own. */
 static const Struct *copy_struct(Elab *E, Loc loc, const Struct *s, bool variable)
 {
+	if (!enter_struct(E, loc))
+		return s;
 	Scope *before = E->at.scope;
 	E->at.scope = E->globals;
 	scope_push(E);
@@ -184,6 +206,7 @@ static const Struct *copy_struct(Elab *E, Loc loc, const Struct *s, bool variabl
 		}
 	}
 	E->at.scope = before;
+	leave_struct(E);
 	return struct_of(E, s->decl, members, variable);
 }
 
