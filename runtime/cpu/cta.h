@@ -152,6 +152,7 @@ struct Thread {
 	uintptr_t seen[SEEN_FLAGS]; /* tensors' elements of its last atomics: what others passed on there the next fence acquires */
 	uint32_t nseen;
 	uintptr_t atomic; /* the element of its last atomic, 0: there were several */
+	bool polled;      /* it changed nothing */
 	uint32_t passed; /* a row: what was passed on at elements that are no more in `seen`; 0: there were none */
 
 	uint32_t votes; /* what the barrier that it waited for had counted */
@@ -356,8 +357,8 @@ void schedule_wake(Thread *t);
 void schedule_let_lanes_come(Thread *t);
 /* Lets other warps run, which is no progress. */
 void schedule_yield(Thread *t);
-/* The same where t's last atomic was of this element, too: it may wait for others.  0: of several. */
-void schedule_before_atomic(Thread *t, uintptr_t element);
+/* The same where t's last atomic was of this element, too, or one that changes nothing, as this one: it may wait for others.  0: of several. */
+void schedule_before_atomic(Thread *t, uintptr_t element, bool polls);
 /* After lanes have met: they go on in their order, whoever came last. */
 void schedule_in_order(Thread *t);
 void schedule_wake_list(Thread **list);

@@ -565,7 +565,7 @@ static uint32_t time_of_atomic(Thread *t)
 
 static void by_atomics(Thread *t, bool polls, const Accesses *a)
 {
-	schedule_before_atomic(t, a->bytes && a->n == 1 ? (uintptr_t)a->at[0] : 0);
+	schedule_before_atomic(t, a->bytes && a->n == 1 ? (uintptr_t)a->at[0] : 0, polls);
 	if (!is_followed(t, a))
 		return;
 	by_threads(t, MODE_ATOMIC, time_of_atomic(t), a);

@@ -450,7 +450,7 @@ void tilecpu_shared_writes(TileCpuThread *t, uint32_t base, const uint32_t *at, 
 
 void tilecpu_shared_atomics(TileCpuThread *t, uint32_t base, const uint32_t *at, uint32_t n, uint32_t bytes, uint32_t line)
 {
-	schedule_before_atomic(thread_of(t), bytes && n == 1 ? (uintptr_t)t->smem + base + at[0] : 0);
+	schedule_before_atomic(thread_of(t), bytes && n == 1 ? (uintptr_t)t->smem + base + at[0] : 0, false);
 	access_shared(thread_of(t), MODE_ATOMIC, base, at, n, bytes, line);
 }
 

@@ -117,11 +117,12 @@ void schedule_yield(Thread *t)
 	fiber_switch(&t->fiber, &k->host);
 }
 
-void schedule_before_atomic(Thread *t, uintptr_t element)
+void schedule_before_atomic(Thread *t, uintptr_t element, bool polls)
 {
-	if (element && element == t->atomic)
+	if (element && (element == t->atomic || (polls && t->polled)))
 		schedule_yield(t);
 	t->atomic = element;
+	t->polled = polls;
 }
 
 void schedule_in_order(Thread *t)
