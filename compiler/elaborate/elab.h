@@ -319,8 +319,6 @@ Ev eval_and(Elab *E, Loc loc, Ev a, const Expr *b); /* a && b */
 /* ---- syntax.c: questions about syntax ---- */
 
 bool assigns_name(const Elab *E, const Stmt *list, const char *name);
-void set_var(Elab *E, Loc loc, const Sym *y, Ev x);
-void set_ssa(Elab *E, Loc loc, Sym *y, Ev x); /* assigns a variable of an element loop */
 bool assigned_later(Elab *E, const char *name); /* after the statement at hand, in its list */
 /* JUMP_...: the jumps of a loop with this body. */
 unsigned jumps_of(const Stmt *body);
@@ -394,6 +392,8 @@ bool jump_ends_list(Elab *E, const Stmt *rest);
 
 /* ---- stmt.c, parallel.c, decls.c, kernel.c ---- */
 
+void set_var(Elab *E, Loc loc, const Sym *y, Ev x);
+void set_ssa(Elab *E, Loc loc, Sym *y, Ev x); /* assigns a variable of an element loop */
 void exec(Elab *E, const Stmt *s);
 void exec_list(Elab *E, const Stmt *list);
 void exec_loop(Elab *E, const Stmt *s); /* loops.c */

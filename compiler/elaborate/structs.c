@@ -239,7 +239,7 @@ void declare_struct(Elab *E, const Decl *d, const Decl *type)
 	sym_define_ev(E, d->loc, d->name, s ? (Ev){ .kind = EV_STRUCT, .of = s } : ev_error(), "a struct");
 }
 
-/* Scalars of `to`; what else it has stays, and has to be the same. */
+/* What is no scalar is a name for another thing, which nobody assigns. */
 static bool assign_members(Elab *E, Loc loc, const Struct *to, const Struct *from)
 {
 	for (Sym *y = to->scope->syms; y; y = y->next) {
@@ -325,7 +325,7 @@ bool bind_struct(Elab *E, const Decl *p, const Decl *type, const Argument *a, bo
 		return false;
 	if (!s || (reference && !s->variable))
 		return bind_mismatch(E, a->loc, p, E_TYPE, arena_printf(E->a, reference ? "a variable of struct %s to assign" : "struct %s", type->name), a->x);
-	if (!reference && !nothing && (s->variable || assigned))
+	if (!nothing && assigned) /* of its own; what is passed by value is none of the caller's variables (eval_argument) */
 		s = copy_struct(E, a->loc, s, assigned);
 	Sym *y = sym_define_ev(E, p->loc, p->name, (Ev){ .kind = EV_STRUCT, .of = s }, "a struct");
 	if (reference && s->scope->syms) /* declared where the caller's is: maybe outside of an element loop */
