@@ -27,7 +27,7 @@ def arg(name, value):
 class Runtime:
     def __init__(self, device="cuda"):
         torch.zeros(1, device=device)  # torch's context, for the runtime to adopt
-        self.lib = ctypes.CDLL(os.environ.get("TILERT", "libtilert.so.0"))
+        self.lib = ctypes.CDLL(os.environ.get("TILERT", "libtilert.so"))
         self.lib.tilert_last_error.restype = ctypes.c_char_p
         self.device, self.modules = ctypes.c_void_p(), {}
         self.call("device_open", device.encode(), ctypes.byref(self.device))

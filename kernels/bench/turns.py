@@ -1,6 +1,6 @@
 """Times rows of KDA, and some of GDN, with two builds of the library by turns, each in a process of its own, and says whether the bits are the same.
 
-    python3 turns.py FOLDER_A FOLDER_B out.csv [REGEX]      FOLDER: libtilekern.so.0, libtilert.so.0, libtilekern_torch.so; REGEX: of the rows' names
+    python3 turns.py FOLDER_A FOLDER_B out.csv [REGEX]      FOLDER: libtilekern.so.0.1, libtilert.so.0.1, libtilekern_torch.so; REGEX: of the rows' names
 
 Names are "forward|again|training kernel|operator BxT Hn Kn[ documents] strong|mild"; again: the backward alone, which scans again; training: forward and backward of what the forward
 saved; documents: BxT tokens are packed sequences, those of peers.py's mix of lognormal lengths.  And "training gdn again|saved H/HV LENGTHS", forward and backward.
