@@ -255,6 +255,9 @@ static bool assign_members(Elab *E, Loc loc, const Struct *to, const Struct *fro
 				set_var(E, loc, y, v);
 			else
 				set_ssa(E, loc, y, v);
+		} else if (x->kind == SYM_ABSENT || y->kind == SYM_ABSENT) {
+			report_absent(E, loc, x->kind == SYM_ABSENT ? x : y);
+			return false;
 		} else {
 			elab_error(E, loc, E_TYPE, "a struct that is assigned has scalars, '%s' is none", y->name);
 			diag_note(E->d, y->loc, "member of struct '%s'", to->decl->name);
