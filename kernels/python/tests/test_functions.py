@@ -153,7 +153,7 @@ FLA_REFUSES = [
     ("kda", dict(K=264), AssertionError, "key headdim <=256 for KDA, got 264"),
 ]
 WE_REFUSE = [
-    ("gdn", dict(cp_context=object()), "context parallelism"),
+    ("gdn", dict(cp_context=object()), "cp_context is of type object"),
     ("gdn", dict(K=264), "K and V are 264 and 128, but at most 256 and 256"),
     ("gdn", dict(float=True), "q is torch.float32"),
     ("gdn", dict(scale=0.0), "scale is 0"),

@@ -4,11 +4,12 @@
     import tilekern.fla                                        # or: FLA's functions and layers use these kernels
 """
 __version__ = "0.1.0"
-__all__ = ["chunk_gated_delta_rule", "chunk_kda", "ops", "show_config"]
+__all__ = ["build_cp_context", "chunk_gated_delta_rule", "chunk_kda", "ops", "show_config"]
 
 try:
     from . import ops
     from .config import show_config
+    from .context import build_cp_context
     from .functions import chunk_gated_delta_rule, chunk_kda
 except ModuleNotFoundError as e:
     if e.name != "torch":

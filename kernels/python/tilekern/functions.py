@@ -2,13 +2,14 @@
 
 What FLA takes and these kernels do not is a ValueError that says so; `refusal` is the same in words, for those who then call something else.
 """
+import functools
 import warnings
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 
-from . import log, ops
+from . import context, log, ops
 
 
 class Kind(NamedTuple):
@@ -45,6 +46,18 @@ def check_sequences(q, initial_state, cu_seqlens):
     if initial_state is not None and initial_state.shape[0] != len(cu_seqlens) - 1:
         raise ValueError(f"The number of initial states is expected to be equal to the number of input sequences, "
                          f"i.e., {len(cu_seqlens) - 1} rather than {initial_state.shape[0]}.")
+
+
+def check_parallel(cp_context, initial_state, final, cu_seqlens):
+    """The offsets that the call then has."""
+    if cp_context is None:
+        return cu_seqlens
+    assert initial_state is None, "Initial state is not supported for CP"
+    assert not final, "Output final state is not supported for CP"
+    if hasattr(cp_context, "cu_seqlens"):
+        cu_seqlens = cp_context.cu_seqlens
+        assert cu_seqlens is not None, "cu_seqlens is required for CP"
+    return cu_seqlens
 
 
 def check_chunk(kind, kwargs, what):
@@ -118,11 +131,12 @@ def needs_gradient(q, k, v, g, beta, initial_state, kwargs):
     return bool(kwargs) and any(t is not None and t.requires_grad for t in (kwargs.get("A_log"), kwargs.get("dt_bias")))
 
 
-def refusal(kind, q, k, v, g, beta, scale, initial_state, cp_context):
+def refusal(kind, q, k, v, g, beta, scale, initial_state, cp_context, use_graph=False):
     """Why a call that FLA serves is not one of these kernels', or None."""
     K, V = q.shape[-1], v.shape[-1]
-    if cp_context is not None:
-        return "context parallelism (cp_context) is not served"
+    reason = None if cp_context is None else context.refusal(cp_context, use_graph)
+    if reason:
+        return reason
     if q.dtype not in (torch.bfloat16, torch.float16):
         return f"q is {q.dtype}, not torch.bfloat16 or torch.float16"
     if not q.dtype == k.dtype == v.dtype:
@@ -177,11 +191,12 @@ def bias_padded(t, heads, K):
     return padded("dt_bias", t.view(-1, K.n), K).flatten()
 
 
-def call(kind, trained, tensors, numbers):
+def call(kind, trained, tensors, numbers, cp_context=None):
     """The operator on channels that its kernels take, a multiple of 8: zeros are added and taken away."""
     K, V = tensors[0].size(-1), tensors[2].size(-1)
+    forward = ops.forward if cp_context is None or cp_context.group is None else functools.partial(context.forward, cp_context)
     if K % 8 == 0 and V % 8 == 0:
-        return ops.forward(kind.name, trained, tensors, numbers)
+        return forward(kind.name, trained, tensors, numbers)
     q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens = tensors
     scale, options, v_first, final, *others = numbers
     keys, values = Extent(K, "q.shape[3]"), Extent(V, "v.shape[3]")
@@ -189,7 +204,7 @@ def call(kind, trained, tensors, numbers):
         ("q", q, keys), ("k", k, keys), ("v", v, values), ("initial_state", initial_state, *((values, keys) if v_first else (keys, values)))))
     if kind is KDA:
         g, dt_bias = padded("g", g, keys), bias_padded(dt_bias, g.shape[2], keys)
-    o, state = ops.forward(kind.name, trained, (q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens), (scale or K**-0.5, options, v_first, final, *others))
+    o, state = forward(kind.name, trained, (q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens), (scale or K**-0.5, options, v_first, final, *others))
     if final:
         state = (state[..., :V, :K] if v_first else state[..., :K, :V]).contiguous()
     return o[..., :V].contiguous(), state
@@ -212,16 +227,18 @@ def refuse(function, reason):
     raise ValueError(f"{function}: {reason}")
 
 
-def attempt(function, diagnose, arguments, early, kind, trained, tensors, numbers):
+def attempt(function, diagnose, arguments, early, kind, trained, tensors, numbers, cp_context):
     """The call.  The operator checks everything itself, so that `diagnose`, FLA's checks in FLA's words, waits until it has failed - but where it is to be
     `early`: what is wrong would be seen later only, or not at all."""
     compiling = torch.compiler.is_compiling()
     if early or compiling:
         diagnose(*arguments)
+    if cp_context is not None:
+        tensors = *tensors[:-1], cp_context.cu_seqlens
     if compiling:
-        return call(kind, trained, tensors, numbers)
+        return call(kind, trained, tensors, numbers, cp_context)
     try:
-        result = call(kind, trained, tensors, numbers)
+        result = call(kind, trained, tensors, numbers, cp_context)
     except (ValueError, IndexError):
         diagnose(*arguments)
         raise
@@ -229,19 +246,21 @@ def attempt(function, diagnose, arguments, early, kind, trained, tensors, number
     return result
 
 
-def diagnose_gdn(q, k, v, g, beta, scale, initial_state, sigmoid, twice, cu_seqlens, cp_context, trained, kwargs):
+def diagnose_gdn(q, k, v, g, beta, scale, initial_state, final, sigmoid, twice, cu_seqlens, cp_context, trained, kwargs):
     ops.check_shapes("chunk_gated_delta_rule", q, k, v, g, beta, False)
+    cu_seqlens = check_parallel(cp_context, initial_state, final, cu_seqlens)
     check_gdn(q, k, v, initial_state, cu_seqlens, sigmoid, twice, kwargs)
     reason = refusal(GDN, q, k, v, g, beta, scale, initial_state, cp_context)
     if reason:
         refuse("chunk_gated_delta_rule", reason)
 
 
-def diagnose_kda(q, k, v, g, beta, scale, initial_state, gate, sigmoid, twice, safe_gate, lower_bound, intermediate, cu_seqlens, cp_context, use_graph,
+def diagnose_kda(q, k, v, g, beta, scale, initial_state, final, gate, sigmoid, twice, safe_gate, lower_bound, intermediate, cu_seqlens, cp_context, use_graph,
                  max_num_seqs, trained, kwargs):
     ops.check_shapes("chunk_kda", q, k, v, g, beta, True)
+    cu_seqlens = check_parallel(cp_context, initial_state, final, cu_seqlens)
     check_kda(q, k, v, g, beta, initial_state, gate, sigmoid, twice, safe_gate, lower_bound, cu_seqlens, use_graph, max_num_seqs, kwargs)
-    reason = refusal(KDA, q, k, v, g, beta, scale, initial_state, cp_context) or kda_refusal(gate, lower_bound, intermediate)
+    reason = refusal(KDA, q, k, v, g, beta, scale, initial_state, cp_context, use_graph) or kda_refusal(gate, lower_bound, intermediate)
     if reason:
         refuse("chunk_kda", reason)
 
@@ -280,10 +299,10 @@ def chunk_gated_delta_rule(
     if initial_state is not None and initial_state.dtype in FLOATS[1:]:
         initial_state = initial_state.float()  # FLA computes with it in float32, and its final state is so
     return attempt("chunk_gated_delta_rule", diagnose_gdn,
-                   (q, k, v, g, beta, scale, initial_state, use_beta_sigmoid_in_kernel, allow_neg_eigval, cu_seqlens, cp_context, trained, kwargs), early,
+                   (q, k, v, g, beta, scale, initial_state, output_final_state, use_beta_sigmoid_in_kernel, allow_neg_eigval, cu_seqlens, cp_context, trained, kwargs), early,
                    GDN, trained, (q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens),
                    (scale or 0.0, option_bits(use_qk_l2norm_in_kernel, gate, use_beta_sigmoid_in_kernel, allow_neg_eigval), bool(state_v_first),
-                    output_final_state, trained and bool(kwargs) and kwargs.get("disable_recompute", False), -5.0))
+                    output_final_state, trained and bool(kwargs) and kwargs.get("disable_recompute", False), -5.0), cp_context)
 
 
 def kda_refusal(use_gate_in_kernel, lower_bound, return_intermediate_states):
@@ -334,8 +353,8 @@ def chunk_kda(
         g = g.float()
     bounded = use_gate_in_kernel and lower_bound is not None
     return attempt("chunk_kda", diagnose_kda,
-                   (q, k, v, g, beta, scale, initial_state, use_gate_in_kernel, use_beta_sigmoid_in_kernel, allow_neg_eigval, safe_gate, lower_bound,
+                   (q, k, v, g, beta, scale, initial_state, output_final_state, use_gate_in_kernel, use_beta_sigmoid_in_kernel, allow_neg_eigval, safe_gate, lower_bound,
                     return_intermediate_states, cu_seqlens, cp_context, use_graph, max_num_seqs, trained, kwargs), early,
                    KDA, trained, (q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens),
                    (scale or 0.0, option_bits(use_qk_l2norm_in_kernel, use_gate_in_kernel, use_beta_sigmoid_in_kernel, allow_neg_eigval, bounded),
-                    bool(state_v_first), output_final_state, disable_recompute and trained, lower_bound if bounded else -5.0))
+                    bool(state_v_first), output_final_state, disable_recompute and trained, lower_bound if bounded else -5.0), cp_context)

@@ -244,5 +244,5 @@ def register():
 
 LIBRARY = load()
 register()
-FORWARD, INFER = ({name: getattr(torch.ops.tilekern, f"{name}_{what}").default for name in ("gdn", "kda")} for what in ("fwd", "infer"))
+FORWARD, INFER, GRADS = ({name: getattr(torch.ops.tilekern, f"{name}_{what}").default for name in ("gdn", "kda")} for what in ("fwd", "infer", "grads"))
 APPLY = {name: function(name).apply for name in ("gdn", "kda")}

@@ -1,0 +1,113 @@
+"""cp_context: ranks that have parts of the tokens make what one call makes of all of them, and errors."""
+import os
+import tempfile
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+from reference import DEVICE, activated, assert_close, double, inputs, recurrence
+
+import tilekern
+from tilekern import context
+
+pytestmark = pytest.mark.skipif(DEVICE != "cpu", reason="processes of one GPU have no NCCL together")
+NAMES = "q k v g beta A_log dt_bias".split()
+CALLS = {  # ranks, layout, offsets, options
+    "contiguous": (3, "contiguous", (0, 40, 250, 288), {}),
+    "one sequence": (3, "contiguous", (0, 288), dict(disable_recompute=True)),
+    "ends of parts are ends of sequences": (3, "contiguous", (0, 96, 150, 192, 288), {}),
+    "zigzag": (2, "zigzag", (0, 40, 250, 288), dict(raw=True)),
+    "zigzag, one sequence, K and V 20 and 12": (2, "zigzag", (0, 288), dict(K=20, V=12)),
+}
+
+
+def call_of(kda, options):
+    raw = options.get("raw", False)
+    more = dict(use_qk_l2norm_in_kernel=raw, use_beta_sigmoid_in_kernel=raw, use_gate_in_kernel=raw, disable_recompute=options.get("disable_recompute", False))
+    if kda and raw:
+        more.update(lower_bound=-5.0, safe_gate=True)
+    return (tilekern.chunk_kda if kda else tilekern.chunk_gated_delta_rule), more
+
+
+def everything(kda, T, options):
+    """All tokens' inputs and dO."""
+    raw, K = options.get("raw", False), options.get("K", 64)
+    x = inputs(kda, T=T, K=K, V=options.get("V", 64), raw=raw)
+    heads = x[2].shape[2]
+    x += [torch.randn(heads) * 0.3, torch.randn(heads * (K if kda else 1)) * 0.3] if raw else [None, None]
+    return x, torch.randn_like(x[2])
+
+
+def rank_of(rank, world, file, kda, layout, offsets, options, out):
+    dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=world)
+    x, dout = everything(kda, offsets[-1], options)
+    length = offsets[-1] // (world * context.PARTS[layout])
+    places = [context.place_of(i, rank, world) for i in range(context.PARTS[layout])]
+    own = lambda t: torch.cat([t[:, p * length:(p + 1) * length] for p in places], 1)
+    leaves = [None if t is None else (own(t) if i < 5 else t).detach().requires_grad_() for i, t in enumerate(x)]
+    cp = tilekern.build_cp_context(torch.tensor(offsets), dist.group.WORLD, layout)
+    function, more = call_of(kda, options)
+    if leaves[5] is not None:
+        more.update(A_log=leaves[5], dt_bias=leaves[6])
+    o, state = function(*leaves[:5], cp_context=cp, **more)
+    assert state is None
+    with torch.no_grad():
+        assert torch.equal(function(*leaves[:5], cp_context=cp, **more)[0], o)
+    grads = iter(torch.autograd.grad(o, [t for t in leaves if t is not None], own(dout)))
+    torch.save((places, o.detach(), [None if t is None else next(grads) for t in leaves]), f"{out}/{rank}")
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("what", CALLS)
+@pytest.mark.parametrize("kda", (False, True), ids=("gdn", "kda"))
+def test_ranks_make_what_one_call_makes(kda, what):
+    world, layout, offsets, options = CALLS[what]
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(rank_of, (world, f"{folder}/store", kda, layout, offsets, options, folder), nprocs=world)
+        ranks = [torch.load(f"{folder}/{r}") for r in range(world)]
+    x, dout = everything(kda, offsets[-1], options)
+    leaves = double(*x)
+    q, k, v, g, beta, A_log, dt_bias = leaves
+    raw = options.get("raw", False)
+    q, k, g, beta = activated(kda, q, k, g, beta, A_log, dt_bias, raw, raw, raw, False, -5.0 if kda else None)
+    want, _ = recurrence(q, k, v, g, beta, cu=offsets)
+    (want * dout.double()).sum().backward()
+
+    def whole(pieces):
+        parts = {p: t for (places, _, _), of in zip(ranks, pieces) for p, t in zip(places, of.chunk(len(places), 1))}
+        return torch.cat([parts[p] for p in sorted(parts)], 1)
+
+    assert_close(whole([o for _, o, _ in ranks]), want, 0.006, "o")
+    for i, (name, leaf) in enumerate(zip(NAMES, leaves)):
+        if leaf is None:
+            continue
+        have = [grads[i] for _, _, grads in ranks]
+        assert_close(whole(have) if i < 5 else sum(have), leaf.grad, 0.008 if i < 3 else 0.02, "d" + name)
+
+
+@pytest.mark.parametrize("more, error, words", [
+    (dict(initial_state=torch.zeros(1, 4, 128, 128)), AssertionError, "Initial state is not supported"),
+    (dict(output_final_state=True), AssertionError, "Output final state is not supported"),
+    (dict(use_graph=True), ValueError, "use_graph with cp_context is not served"),
+    (dict(cp_context=object()), ValueError, "cp_context is of type object"),
+], ids=("initial_state", "final state", "use_graph", "another object"))
+def test_refused(more, error, words):
+    cp = context.Context(None, torch.tensor([0, 9], dtype=torch.int32), None, "contiguous", pre_num_ranks=0, post_num_ranks=0)
+    with pytest.raises(error, match=words):
+        tilekern.chunk_kda(*inputs(True, T=9), **{"cp_context": cp, **more})
+
+
+def test_a_group_that_is_none_is_one_rank():
+    x = inputs(True, T=30)
+    cp = context.Context(None, torch.tensor([0, 9, 30], dtype=torch.int32), None, "contiguous", pre_num_ranks=0, post_num_ranks=0)
+    assert torch.equal(tilekern.chunk_kda(*x, cp_context=cp)[0], tilekern.chunk_kda(*x, cu_seqlens=cp.cu_seqlens)[0])
+
+
+@pytest.mark.parametrize("offsets, layout, words", [((0, 10), "contiguous", "0 to 10, which cannot be divided into 3"), ((0, 12), "ring", "layout is 'ring'"), ((3, 12), "contiguous", "tokens 3 to 12")])
+def test_what_cannot_be_divided(monkeypatch, offsets, layout, words):
+    monkeypatch.setattr(dist, "get_rank", lambda group: 0)
+    monkeypatch.setattr(dist, "get_world_size", lambda group: 3)
+    with pytest.raises(ValueError, match=words):
+        tilekern.build_cp_context(torch.tensor(offsets), None, layout)
