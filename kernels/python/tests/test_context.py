@@ -99,6 +99,14 @@ def test_refused(more, error, words):
         tilekern.chunk_kda(*inputs(True, T=9), **{"cp_context": cp, **more})
 
 
+def test_another_number_of_tokens(monkeypatch):
+    monkeypatch.setattr(dist, "get_rank", lambda group: 0)
+    monkeypatch.setattr(dist, "get_world_size", lambda group: 2)
+    cp = tilekern.build_cp_context(torch.tensor([0, 18]), object())
+    with pytest.raises(ValueError, match="q has 10 tokens, but the sequences of cp_context end at 9"):
+        tilekern.chunk_kda(*inputs(True, T=10), cp_context=cp)
+
+
 def test_a_group_that_is_none_is_one_rank():
     x = inputs(True, T=30)
     cp = context.Context(None, torch.tensor([0, 9, 30], dtype=torch.int32), None, "contiguous", pre_num_ranks=0, post_num_ranks=0)
