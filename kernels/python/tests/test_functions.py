@@ -150,6 +150,7 @@ FLA_REFUSES = [
     ("kda", dict(chunk_size=16), ValueError, "either 32 or 64"),
     ("kda", dict(use_graph=True, cu_seqlens=[0, 9], max_num_seqs=2), AssertionError, "exactly max_num_seqs"),
     ("kda", dict(use_graph=True, H=3), AssertionError, "evenly divisible"),
+    ("kda", dict(return_intermediate_states=True), AssertionError, "only allowed in inference mode"),
     ("kda", dict(K=264), AssertionError, "key headdim <=256 for KDA, got 264"),
 ]
 WE_REFUSE = [
@@ -160,7 +161,6 @@ WE_REFUSE = [
     ("gdn", dict(states=1, state_type=torch.float64), "initial_state is torch.float64, not torch.float32, torch.bfloat16 or torch.float16"),
     ("kda", dict(V=264), "K and V are 128 and 264, but at most 256 and 256"),
     ("kda", dict(scale=0.0), "scale is 0"),
-    ("kda", dict(return_intermediate_states=True), "return_intermediate_states"),
     ("kda", dict(use_gate_in_kernel=True, A_log=1, lower_bound=-7.0), "lower_bound is -7.0"),
 ]
 
@@ -222,3 +222,30 @@ def test_show_config(capsys):
     tilekern.show_config()
     text = capsys.readouterr().out
     assert torch.__version__ in text and "x served" in text
+
+
+@pytest.mark.parametrize("cu", (None, (0, 70, 70, 71, 200)), ids=("rows", "packed"))
+@pytest.mark.parametrize("K, V, v_first, dtype", ((128, 128, False, torch.bfloat16), (64, 96, True, torch.float16), (20, 12, False, torch.bfloat16), (200, 64, True, torch.bfloat16)))
+def test_states_that_enter_chunks(cu, K, V, v_first, dtype):
+    B, T = (1, 200) if cu else (2, 130)
+    q, k, v, g, beta = inputs(True, B=B, T=T, K=K, V=V, dtype=dtype, gate_dtype=torch.bfloat16)
+    h0 = torch.randn(len(cu) - 1 if cu else B, 4, K, V, device=DEVICE)
+    given = dict(initial_state=h0.mT.contiguous() if v_first else h0, output_final_state=True, state_v_first=v_first, cu_seqlens=None if cu is None else torch.tensor(cu, device=DEVICE))
+    with torch.inference_mode():
+        o, last, h = tilekern.chunk_kda(q, k, v, g, beta, return_intermediate_states=True, **given)
+    want, states = [], []
+    x = [t.detach() for t in double(q, k, v, g, beta)]
+    for n, (b, first, end) in enumerate([(0, a, b) for a, b in zip(cu, cu[1:])] if cu else [(b, 0, T) for b in range(B)]):
+        s = h0[n].cpu().double()
+        for a in range(first, end, 64):
+            states.append(s)
+            out, s = recurrence(*(t[b:b + 1, a:min(a + 64, end)] for t in x), h0=s[None])
+            want.append(out[0])
+            s = s[0]
+    assert h.dtype == torch.bfloat16 and h.shape == (B, len(states) // B, 4, *((V, K) if v_first else (K, V)))
+    assert_close(h.mT if v_first else h, torch.stack(states).view(B, -1, 4, K, V), 0.006, "h")
+    assert_close(o, torch.cat(want).view_as(o), 0.006, "o")
+    with torch.inference_mode():
+        assert tilekern.chunk_kda(q[:, :0], k[:, :0], v[:, :0], g[:, :0], beta[:, :0], return_intermediate_states=True)[2].shape == (B, 0, 4, K, V)
+        with pytest.raises(ValueError, match="with a chunk_size of 32 is not served"):
+            tilekern.chunk_kda(q, k, v, g, beta, return_intermediate_states=True, chunk_size=32, **given)

@@ -39,10 +39,10 @@ def check_kda(q, k, v, g, beta, scale=None, initial_state=None, output_final_sta
     if "transpose_state_layout" in kwargs:
         return "transpose_state_layout is FLA's to rename"
     cu_seqlens = functions.check_parallel(cp_context, initial_state, output_final_state, cu_seqlens)
-    functions.check_kda(q, k, v, g, beta, initial_state, use_gate_in_kernel, use_beta_sigmoid_in_kernel, allow_neg_eigval, safe_gate, lower_bound, cu_seqlens,
-                        use_graph, max_num_seqs, kwargs)
+    functions.check_kda(q, k, v, g, beta, initial_state, use_gate_in_kernel, use_beta_sigmoid_in_kernel, allow_neg_eigval, safe_gate, lower_bound,
+                        disable_recompute, return_intermediate_states, cu_seqlens, use_graph, max_num_seqs, kwargs)
     return functions.refusal(functions.KDA, q, k, v, g, beta, scale, initial_state, cp_context, use_graph) or functions.kda_refusal(
-        use_gate_in_kernel, lower_bound, return_intermediate_states)
+        use_gate_in_kernel, lower_bound, return_intermediate_states, cp_context, kwargs)
 
 
 class Tilekern(BaseBackend):

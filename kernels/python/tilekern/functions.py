@@ -105,13 +105,16 @@ def check_kda_shapes(q, k, v, g, beta):
     assert beta.shape == (B, T, HV), f"beta must have shape [B, T, HV]={[B, T, HV]}, got {list(beta.shape)}"
 
 
-def check_kda(q, k, v, g, beta, initial_state, gate, sigmoid, twice, safe_gate, lower_bound, cu_seqlens, use_graph, max_num_seqs, kwargs):
+def check_kda(q, k, v, g, beta, initial_state, gate, sigmoid, twice, safe_gate, lower_bound, recompute, intermediate, cu_seqlens, use_graph, max_num_seqs, kwargs):
     check_sequences(q, initial_state, cu_seqlens)
     if initial_state is not None:
         assert initial_state.dtype == torch.float32, "initial_state must be in float32."
     check_kda_gate(gate, safe_gate, lower_bound, kwargs.get("A_log"))
     check_chunk(KDA, kwargs, "`chunk_size` must be either 32 or 64 for KDA, got {}.")
     check_sigmoid(sigmoid, twice)
+    if intermediate:
+        assert torch.is_inference_mode_enabled(), "return_intermediate_states is only allowed in inference mode"
+        assert not recompute, "return_intermediate_states must be used with disable_recompute=False"
     check_kda_shapes(q, k, v, g, beta)
     if use_graph and cu_seqlens is not None and max_num_seqs is not None:
         assert cu_seqlens.shape[0] - 1 == max_num_seqs, (
@@ -191,10 +194,9 @@ def bias_padded(t, heads, K):
     return padded("dt_bias", t.view(-1, K.n), K).flatten()
 
 
-def call(kind, trained, tensors, numbers, cp_context=None):
+def call(kind, trained, tensors, numbers, forward):
     """The operator on channels that its kernels take, a multiple of 8: zeros are added and taken away."""
     K, V = tensors[0].size(-1), tensors[2].size(-1)
-    forward = ops.forward if cp_context is None or cp_context.group is None else functools.partial(context.forward, cp_context)
     if K % 8 == 0 and V % 8 == 0:
         return forward(kind.name, trained, tensors, numbers)
     q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens = tensors
@@ -227,7 +229,7 @@ def refuse(function, reason):
     raise ValueError(f"{function}: {reason}")
 
 
-def attempt(function, diagnose, arguments, early, kind, trained, tensors, numbers, cp_context):
+def attempt(function, diagnose, arguments, early, kind, trained, tensors, numbers, cp_context, forward=ops.forward):
     """The call.  The operator checks everything itself, so that `diagnose`, FLA's checks in FLA's words, waits until it has failed - but where it is to be
     `early`: what is wrong would be seen later only, or not at all."""
     compiling = torch.compiler.is_compiling()
@@ -235,10 +237,12 @@ def attempt(function, diagnose, arguments, early, kind, trained, tensors, number
         diagnose(*arguments)
     if cp_context is not None:
         tensors = *tensors[:-1], cp_context.cu_seqlens
+        if cp_context.group is not None:
+            forward = functools.partial(context.forward, cp_context)
     if compiling:
-        return call(kind, trained, tensors, numbers, cp_context)
+        return call(kind, trained, tensors, numbers, forward)
     try:
-        result = call(kind, trained, tensors, numbers, cp_context)
+        result = call(kind, trained, tensors, numbers, forward)
     except (ValueError, IndexError):
         diagnose(*arguments)
         raise
@@ -255,12 +259,12 @@ def diagnose_gdn(q, k, v, g, beta, scale, initial_state, final, sigmoid, twice, 
         refuse("chunk_gated_delta_rule", reason)
 
 
-def diagnose_kda(q, k, v, g, beta, scale, initial_state, final, gate, sigmoid, twice, safe_gate, lower_bound, intermediate, cu_seqlens, cp_context, use_graph,
-                 max_num_seqs, trained, kwargs):
+def diagnose_kda(q, k, v, g, beta, scale, initial_state, final, gate, sigmoid, twice, safe_gate, lower_bound, recompute, intermediate, cu_seqlens, cp_context,
+                 use_graph, max_num_seqs, trained, kwargs):
     ops.check_shapes("chunk_kda", q, k, v, g, beta, True)
     cu_seqlens = check_parallel(cp_context, initial_state, final, cu_seqlens)
-    check_kda(q, k, v, g, beta, initial_state, gate, sigmoid, twice, safe_gate, lower_bound, cu_seqlens, use_graph, max_num_seqs, kwargs)
-    reason = refusal(KDA, q, k, v, g, beta, scale, initial_state, cp_context, use_graph) or kda_refusal(gate, lower_bound, intermediate)
+    check_kda(q, k, v, g, beta, initial_state, gate, sigmoid, twice, safe_gate, lower_bound, recompute, intermediate, cu_seqlens, use_graph, max_num_seqs, kwargs)
+    reason = refusal(KDA, q, k, v, g, beta, scale, initial_state, cp_context, use_graph) or kda_refusal(gate, lower_bound, intermediate, cp_context, kwargs)
     if reason:
         refuse("chunk_kda", reason)
 
@@ -305,12 +309,37 @@ def chunk_gated_delta_rule(
                     output_final_state, trained and bool(kwargs) and kwargs.get("disable_recompute", False), -5.0), cp_context)
 
 
-def kda_refusal(use_gate_in_kernel, lower_bound, return_intermediate_states):
-    if return_intermediate_states:
-        return "return_intermediate_states is not served"
+def kda_refusal(use_gate_in_kernel, lower_bound, return_intermediate_states, cp_context, kwargs):
+    if return_intermediate_states and cp_context is not None:
+        return "return_intermediate_states with cp_context is not served"
+    if return_intermediate_states and kwargs.get("chunk_size", ops.CHUNK) != ops.CHUNK:
+        return f"return_intermediate_states with a chunk_size of {kwargs['chunk_size']} is not served, but that of {ops.CHUNK} is"
     if use_gate_in_kernel and lower_bound is not None and not -5 <= lower_bound < 0:
         return f"lower_bound is {lower_bound}, not in [-5, 0)"
     return None
+
+
+def keep(saved, name, trained, tensors, numbers):
+    """ops.forward, which leaves what a backward would need in `saved`."""
+    o, state, kept = ops.run(ops.INFER[name], *tensors, *numbers[:ops.SAVE], True, *numbers[ops.SAVE + 1:])
+    saved += [kept, tensors[0], tensors[2]]
+    return o, state
+
+
+def intermediate_states(saved, K, V, v_first, cu_seqlens, offsets):
+    """The states that enter chunks, [B, chunks, HV, K, V] in bfloat16, of packed sequences one after the other."""
+    saved, q, v = saved
+    B, T, HV = v.shape[:3]
+    if T == 0:
+        h = v.new_empty(B, 0, HV, V, K, dtype=torch.bfloat16)
+    elif cu_seqlens is None:
+        h = ops.saved_states(saved, q, v, None).unflatten(0, (B, -1))
+    else:
+        offsets = (cu_seqlens if offsets is None else offsets).tolist()
+        slots = [a // ops.CHUNK + n + i for n, (a, b) in enumerate(zip(offsets, offsets[1:])) for i in range((b - a + ops.CHUNK - 1) // ops.CHUNK)]
+        h = ops.saved_states(saved, q, v, cu_seqlens)[torch.tensor(slots, dtype=torch.int64, device=saved.device)][None]
+    h = h[..., :V, :K]
+    return (h if v_first else h.mT).contiguous()
 
 
 def chunk_kda(
@@ -340,7 +369,8 @@ def chunk_kda(
 ):
     """Kimi delta attention, as fla.ops.kda.chunk_kda.
 
-    q, k [B, T, H, K], v [B, T, HV, V], g [B, T, HV, K], beta [B, T, HV], states as chunk_gated_delta_rule's; returns (o, final state or None).
+    q, k [B, T, H, K], v [B, T, HV, V], g [B, T, HV, K], beta [B, T, HV], states as chunk_gated_delta_rule's; returns (o, final state or None) and, with
+    return_intermediate_states, the states that enter chunks of 64 tokens, [B, chunks, HV, K, V] in bfloat16.
     kwargs: A_log [HV], dt_bias [HV * K], chunk_size (which changes nothing here).  A gate is exact, safe_gate or not; any call may be captured.
     """
     if kwargs:
@@ -349,12 +379,17 @@ def chunk_kda(
     early = (kwargs or allow_neg_eigval or use_gate_in_kernel or use_graph or return_intermediate_states or scale == 0 or initial_state is not None
              or cp_context is not None)
     A_log, dt_bias = parameters(kwargs) if use_gate_in_kernel else (None, None)
-    if trained and g.dtype != torch.float32 and g.dtype != q.dtype:
+    if (trained or return_intermediate_states) and g.dtype != torch.float32 and g.dtype != q.dtype:
         g = g.float()
     bounded = use_gate_in_kernel and lower_bound is not None
-    return attempt("chunk_kda", diagnose_kda,
+    saved = []
+    o, state = attempt("chunk_kda", diagnose_kda,
                    (q, k, v, g, beta, scale, initial_state, output_final_state, use_gate_in_kernel, use_beta_sigmoid_in_kernel, allow_neg_eigval, safe_gate, lower_bound,
-                    return_intermediate_states, cu_seqlens, cp_context, use_graph, max_num_seqs, trained, kwargs), early,
+                    disable_recompute, return_intermediate_states, cu_seqlens, cp_context, use_graph, max_num_seqs, trained, kwargs), early,
                    KDA, trained, (q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens),
                    (scale or 0.0, option_bits(use_qk_l2norm_in_kernel, use_gate_in_kernel, use_beta_sigmoid_in_kernel, allow_neg_eigval, bounded),
-                    bool(state_v_first), output_final_state, disable_recompute and trained, lower_bound if bounded else -5.0), cp_context)
+                    bool(state_v_first), output_final_state, disable_recompute and trained, lower_bound if bounded else -5.0), cp_context,
+                   functools.partial(keep, saved) if return_intermediate_states else ops.forward)
+    if not return_intermediate_states:
+        return o, state
+    return o, state, intermediate_states(saved, q.shape[3], v.shape[3], state_v_first, cu_seqlens, cu_seqlens_cpu)

@@ -56,16 +56,38 @@ def sequences(q, cu_seqlens):
     return q.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1
 
 
+def up(n):
+    return (n + 255) // 256 * 256
+
+
+def slots_of(q, cu_seqlens):
+    """Chunks of 64 tokens that there is room for."""
+    B, T = q.shape[:2]
+    return B * ((T + CHUNK - 1) // CHUNK) if cu_seqlens is None else T // CHUNK + cu_seqlens.shape[0] - 1
+
+
+def kda_state(K, V):
+    """Rows and columns of a state as KDA's forward saves it, V first."""
+    return (V + 63) // 64 * 64, 64 if K <= 64 else (K + 127) // 128 * 128
+
+
+def saved_states(saved, q, v, cu_seqlens):
+    """Of what KDA's forward saved, the states that enter chunks: [slots, HV, V, K] in bfloat16.  Packed sequences have their chunks one behind the other, from slot start // 64 + n on."""
+    slots, (HV, V), K = slots_of(q, cu_seqlens), v.shape[2:], q.shape[3]
+    rows, columns = kda_state(K, V)
+    begin = up(slots * HV * KDA_RECORD_BYTES)
+    return saved[begin:begin + slots * HV * rows * columns * 2].view(torch.bfloat16).view(slots, HV, rows, columns)[..., :V, :K]
+
+
 def saved_bytes(kda, q, v, cu_seqlens):
     """What the forward saves for its backward: the library's numbers, for tensors of unknown extents (tests compare)."""
     B, T, HV, V = v.shape
     K = q.shape[-1]
     some = (T + 2**31 - 1) // 2**31 if kda else 1  # of tokens, which are fewer; a number that depends on data may not be compared with 0
-    up = lambda n: (n + 255) // 256 * 256
-    slots = B * ((T + CHUNK - 1) // CHUNK) if cu_seqlens is None else T // CHUNK + cu_seqlens.shape[0] - 1
+    slots = slots_of(q, cu_seqlens)
     records = KDA_RECORD_BYTES if kda else GDN_RECORD_BYTES
-    state = (V + 63) // 64 * 64 * (64 if K <= 64 else (K + 127) // 128 * 128) if kda else K * V
-    return some * (up(slots * HV * records) + up(slots * HV * state * 2) + up(B * T * HV * V * 2) + (KDA_OUTCOME_BYTES if kda else 0))
+    rows, columns = kda_state(K, V) if kda else (V, K)
+    return some * (up(slots * HV * records) + up(slots * HV * rows * columns * 2) + up(B * T * HV * V * 2) + (KDA_OUTCOME_BYTES if kda else 0))
 
 
 def check_shapes(op, q, k, v, g, beta, kda):
