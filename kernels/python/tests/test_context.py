@@ -12,7 +12,6 @@ from reference import DEVICE, activated, assert_close, double, inputs, recurrenc
 import tilekern
 from tilekern import context
 
-pytestmark = pytest.mark.skipif(DEVICE != "cpu", reason="processes of one GPU have no NCCL together")
 NAMES = "q k v g beta A_log dt_bias".split()
 CALLS = {  # ranks, layout, offsets, options
     "contiguous": (3, "contiguous", (0, 40, 250, 288), {}),
@@ -36,18 +35,20 @@ def everything(kda, T, options):
     raw, K = options.get("raw", False), options.get("K", 64)
     x = inputs(kda, T=T, K=K, V=options.get("V", 64), raw=raw)
     heads = x[2].shape[2]
-    x += [torch.randn(heads) * 0.3, torch.randn(heads * (K if kda else 1)) * 0.3] if raw else [None, None]
-    return x, torch.randn_like(x[2])
+    x += [(torch.randn(n) * 0.3).to(DEVICE) for n in (heads, heads * (K if kda else 1))] if raw else [None, None]
+    return x, torch.randn(x[2].shape).to(x[2])
 
 
 def rank_of(rank, world, file, kda, layout, offsets, options, out):
-    dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=world)
+    if DEVICE == "cuda":
+        torch.cuda.set_device(rank)
+    dist.init_process_group("gloo" if DEVICE == "cpu" else "nccl", init_method=f"file://{file}", rank=rank, world_size=world)
     x, dout = everything(kda, offsets[-1], options)
     length = offsets[-1] // (world * context.PARTS[layout])
     places = [context.place_of(i, rank, world) for i in range(context.PARTS[layout])]
     own = lambda t: torch.cat([t[:, p * length:(p + 1) * length] for p in places], 1)
     leaves = [None if t is None else (own(t) if i < 5 else t).detach().requires_grad_() for i, t in enumerate(x)]
-    cp = tilekern.build_cp_context(torch.tensor(offsets), dist.group.WORLD, layout)
+    cp = tilekern.build_cp_context(torch.tensor(offsets, device=DEVICE), dist.group.WORLD, layout)
     function, more = call_of(kda, options)
     if leaves[5] is not None:
         more.update(A_log=leaves[5], dt_bias=leaves[6])
@@ -64,16 +65,18 @@ def rank_of(rank, world, file, kda, layout, offsets, options, out):
 @pytest.mark.parametrize("kda", (False, True), ids=("gdn", "kda"))
 def test_ranks_make_what_one_call_makes(kda, what):
     world, layout, offsets, options = CALLS[what]
+    if DEVICE == "cuda" and torch.cuda.device_count() < world:
+        pytest.skip(f"{world} ranks want as many GPUs")
     with tempfile.TemporaryDirectory() as folder:
         mp.spawn(rank_of, (world, f"{folder}/store", kda, layout, offsets, options, folder), nprocs=world)
-        ranks = [torch.load(f"{folder}/{r}") for r in range(world)]
+        ranks = [torch.load(f"{folder}/{r}", map_location="cpu") for r in range(world)]
     x, dout = everything(kda, offsets[-1], options)
     leaves = double(*x)
     q, k, v, g, beta, A_log, dt_bias = leaves
     raw = options.get("raw", False)
     q, k, g, beta = activated(kda, q, k, g, beta, A_log, dt_bias, raw, raw, raw, False, -5.0 if kda else None)
     want, _ = recurrence(q, k, v, g, beta, cu=offsets)
-    (want * dout.double()).sum().backward()
+    (want * dout.cpu().double()).sum().backward()
 
     def whole(pieces):
         parts = {p: t for (places, _, _), of in zip(ranks, pieces) for p, t in zip(places, of.chunk(len(places), 1))}
@@ -94,7 +97,7 @@ def test_ranks_make_what_one_call_makes(kda, what):
     (dict(cp_context=object()), ValueError, "cp_context is of type object"),
 ], ids=("initial_state", "final state", "use_graph", "another object"))
 def test_refused(more, error, words):
-    cp = context.Context(None, torch.tensor([0, 9], dtype=torch.int32), None, "contiguous", pre_num_ranks=0, post_num_ranks=0)
+    cp = context.Context(None, torch.tensor([0, 9], dtype=torch.int32, device=DEVICE), None, "contiguous", pre_num_ranks=0, post_num_ranks=0)
     with pytest.raises(error, match=words):
         tilekern.chunk_kda(*inputs(True, T=9), **{"cp_context": cp, **more})
 
@@ -109,7 +112,7 @@ def test_another_number_of_tokens(monkeypatch):
 
 def test_a_group_that_is_none_is_one_rank():
     x = inputs(True, T=30)
-    cp = context.Context(None, torch.tensor([0, 9, 30], dtype=torch.int32), None, "contiguous", pre_num_ranks=0, post_num_ranks=0)
+    cp = context.Context(None, torch.tensor([0, 9, 30], dtype=torch.int32, device=DEVICE), None, "contiguous", pre_num_ranks=0, post_num_ranks=0)
     assert torch.equal(tilekern.chunk_kda(*x, cp_context=cp)[0], tilekern.chunk_kda(*x, cu_seqlens=cp.cu_seqlens)[0])
 
 
