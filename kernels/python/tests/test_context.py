@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+from torch.utils.checkpoint import checkpoint
 
 from reference import DEVICE, activated, assert_close, double, inputs, recurrence
 
@@ -114,6 +115,22 @@ def test_a_group_that_is_none_is_one_rank():
     x = inputs(True, T=30)
     cp = context.Context(None, torch.tensor([0, 9, 30], dtype=torch.int32, device=DEVICE), None, "contiguous", pre_num_ranks=0, post_num_ranks=0)
     assert torch.equal(tilekern.chunk_kda(*x, cp_context=cp)[0], tilekern.chunk_kda(*x, cu_seqlens=cp.cu_seqlens)[0])
+
+
+@pytest.fixture
+def middle(monkeypatch):
+    """cp_context of rank 1 of 2, which has the two parts in the middle of a sequence; the other rank's are made up."""
+    monkeypatch.setattr(dist, "get_rank", lambda group: 1)
+    monkeypatch.setattr(dist, "get_world_size", lambda group: 2)
+    monkeypatch.setattr(dist, "all_gather", lambda of_ranks, own, group: [x.copy_(own) for x in of_ranks])
+    return tilekern.build_cp_context(torch.tensor([0, 60]), object(), "zigzag")
+
+
+def test_checkpointing(middle):
+    x = [t.requires_grad_() for t in inputs(True, T=30)]
+    o = tilekern.chunk_kda(*x, cp_context=middle)[0]
+    again = checkpoint(lambda *x: tilekern.chunk_kda(*x, cp_context=middle)[0], *x, use_reentrant=False)
+    assert all(map(torch.equal, torch.autograd.grad(again.sum(), x), torch.autograd.grad(o.sum(), x)))
 
 
 @pytest.mark.parametrize("offsets, layout, words", [((0, 10), "contiguous", "0 to 10, which cannot be divided into 3"), ((0, 12), "ring", "layout is 'ring'"), ((3, 12), "contiguous", "tokens 3 to 12")])

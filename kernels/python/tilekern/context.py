@@ -171,9 +171,9 @@ class Across(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dout):
         ops.refuse_second_derivatives()
-        n = len(ctx.call.parts)
-        *tensors, saved = ctx.saved_tensors[:-2 * n]
-        entering, transitions = ctx.saved_tensors[-2 * n:-n], ctx.saved_tensors[-n:]
+        n, kept = len(ctx.call.parts), ctx.saved_tensors  # which activation checkpointing unpacks once
+        *tensors, saved = kept[:-2 * n]
+        entering, transitions = kept[-2 * n:-n], kept[-n:]
         call = ctx.call._replace(tensors=tuple(tensors))
         initial_state = call.states(entering, "first")
         scale, options, _, lower_bound = call.numbers
