@@ -133,6 +133,14 @@ def test_checkpointing(middle):
     assert all(map(torch.equal, torch.autograd.grad(again.sum(), x), torch.autograd.grad(o.sum(), x)))
 
 
+def test_offsets_written_before_the_backward(middle):
+    x = [t.requires_grad_() for t in inputs(True, T=30)]
+    o = tilekern.chunk_kda(*x, cp_context=middle)[0]
+    middle.cu_seqlens[1] = 20
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        torch.autograd.grad(o.sum(), x)
+
+
 @pytest.mark.parametrize("offsets, layout, words", [((0, 10), "contiguous", "0 to 10, which cannot be divided into 3"), ((0, 12), "ring", "layout is 'ring'"), ((3, 12), "contiguous", "tokens 3 to 12")])
 def test_what_cannot_be_divided(monkeypatch, offsets, layout, words):
     monkeypatch.setattr(dist, "get_rank", lambda group: 0)

@@ -164,17 +164,17 @@ class Across(torch.autograd.Function):
         transitions = call.transitions()
         entering = call.enter(cp, transitions)
         o, _, saved = call.infer(tensors, call.states(entering, "first"), call.cu_seqlens, False, call.numbers[2])
-        ctx.cp, ctx.call = cp, call._replace(tensors=())
-        ctx.save_for_backward(*tensors, saved, *entering, *transitions)
+        ctx.cp, ctx.call = cp, call._replace(tensors=(), cu_seqlens=None)
+        ctx.save_for_backward(*tensors, call.cu_seqlens, saved, *entering, *transitions)
         return o
 
     @staticmethod
     def backward(ctx, dout):
         ops.refuse_second_derivatives()
         n, kept = len(ctx.call.parts), ctx.saved_tensors  # which activation checkpointing unpacks once
-        *tensors, saved = kept[:-2 * n]
+        *tensors, cu_seqlens, saved = kept[:-2 * n]
         entering, transitions = kept[-2 * n:-n], kept[-n:]
-        call = ctx.call._replace(tensors=tuple(tensors))
+        call = ctx.call._replace(tensors=tuple(tensors), cu_seqlens=cu_seqlens)
         initial_state = call.states(entering, "first")
         scale, options, _, lower_bound = call.numbers
         if saved is None:
