@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+from torch.autograd import forward_ad
 from torch.utils.checkpoint import checkpoint
 
 from reference import DEVICE, activated, assert_close, double, inputs, recurrence
@@ -139,6 +140,19 @@ def test_offsets_written_before_the_backward(middle):
     middle.cu_seqlens[1] = 20
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         torch.autograd.grad(o.sum(), x)
+
+
+@pytest.mark.parametrize("transform", (torch.func.grad, torch.func.vmap), ids=("grad", "vmap"))
+def test_transforms_are_refused(middle, transform):
+    q, *x = inputs(True, T=30)
+    with pytest.raises(RuntimeError, match="no cp_context within torch.func's transforms"):
+        transform(lambda q: tilekern.chunk_kda(q.view(1, *q.shape[-3:]), *x, cp_context=middle)[0].sum())(q)
+
+
+def test_tangents_are_refused(middle):
+    x = [t.requires_grad_() for t in inputs(True, T=30)]
+    with forward_ad.dual_level(), pytest.raises(RuntimeError, match="no derivatives in forward mode"):
+        tilekern.chunk_kda(forward_ad.make_dual(x[0], x[0].detach()), *x[1:], cp_context=middle)
 
 
 @pytest.mark.parametrize("offsets, layout, words", [((0, 10), "contiguous", "0 to 10, which cannot be divided into 3"), ((0, 12), "ring", "layout is 'ring'"), ((3, 12), "contiguous", "tokens 3 to 12")])

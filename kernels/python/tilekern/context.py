@@ -193,13 +193,15 @@ class Across(torch.autograd.Function):
 def forward(cp, name, trained, tensors, numbers):
     """ops.forward for sequences that begin on other ranks, or go on there: no states are given, and none asked for."""
     scale, options, _, _, save, lower_bound = numbers
+    ops.refuse_tangents(tensors[:7])
+    if torch._C._are_functorch_transforms_active():
+        raise RuntimeError("tilekern has no cp_context within torch.func's transforms: torch.distributed is not in them")
     offsets = (cp.cu_seqlens if cp.cu_seqlens_cpu is None else cp.cu_seqlens_cpu).tolist()
     if offsets[-1] != tensors[0].shape[1]:
         raise ValueError(f"q has {tensors[0].shape[1]} tokens, but the sequences of cp_context end at {offsets[-1]}")
     call = Call(name, tensors[:7], cp.cu_seqlens, offsets, (scale, options, save, lower_bound), parts_of(cp))
     if trained:
         return Across.apply(cp, call, *call.tensors), None
-    ops.refuse_tangents(call.tensors)
     return call.infer(call.tensors, call.states(call.enter(cp, call.transitions()), "first"), cp.cu_seqlens, False, False)[0], None
 
 
