@@ -155,6 +155,24 @@ def test_tangents_are_refused(middle):
         tilekern.chunk_kda(forward_ad.make_dual(x[0], x[0].detach()), *x[1:], cp_context=middle)
 
 
+@pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float64))
+def test_torchs_default_type_changes_nothing(middle, dtype):
+    x = inputs(True, T=30)
+    o = tilekern.chunk_kda(*x, cp_context=middle)[0]
+    torch.set_default_dtype(dtype)
+    try:
+        assert torch.equal(tilekern.chunk_kda(*x, cp_context=middle)[0], o)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_torchs_default_device_changes_nothing(middle):
+    offsets = torch.tensor([0, 60])
+    with torch.device("meta"):
+        cp = tilekern.build_cp_context(offsets, middle.group, "zigzag")
+    assert torch.equal(cp.cu_seqlens, middle.cu_seqlens) and cp.cu_seqlens_cpu.device.type == "cpu"
+
+
 @pytest.mark.parametrize("offsets, layout, words", [((0, 10), "contiguous", "0 to 10, which cannot be divided into 3"), ((0, 12), "ring", "layout is 'ring'"), ((3, 12), "contiguous", "tokens 3 to 12")])
 def test_what_cannot_be_divided(monkeypatch, offsets, layout, words):
     monkeypatch.setattr(dist, "get_rank", lambda group: 0)

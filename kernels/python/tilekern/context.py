@@ -64,7 +64,7 @@ def build_cp_context(cu_seqlens, group, layout="contiguous"):
         raise ValueError(f"the sequences are tokens {offsets[0]} to {offsets[-1]}, which cannot be divided into {count} equal parts")
     length = offsets[-1] // count
     each = [split(offsets, place_of(i, rank, world), length) for i in range(PARTS[layout])]
-    own = torch.tensor([0] + [i * length + x for i, (at, _, _) in enumerate(each) for x in at[1:]], dtype=torch.int32)
+    own = torch.tensor([0] + [i * length + x for i, (at, _, _) in enumerate(each) for x in at[1:]], dtype=torch.int32, device="cpu")
     before, behind = (tuple(e[i] for e in each) for i in (1, 2))
     context = Context(group, own.to(cu_seqlens.device), own, layout)
     if layout == "zigzag":
@@ -118,7 +118,7 @@ class Call(NamedTuple):
         state, (heads, K) = None, (v.shape[2], k.shape[3])
         if identity:
             v = v.new_zeros(*v.shape[:3], K)
-            state = torch.eye(K, device=v.device).expand(1, heads, K, K).contiguous()
+            state = torch.eye(K, dtype=torch.float32, device=v.device).expand(1, heads, K, K).contiguous()
         return self.infer((q, k, v, g, beta, *self.tensors[5:]), state, None, True, False)[1][0]
 
     def states(self, rows, which):
