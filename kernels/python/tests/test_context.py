@@ -178,4 +178,9 @@ def test_what_cannot_be_divided(monkeypatch, offsets, layout, words):
     monkeypatch.setattr(dist, "get_rank", lambda group: 0)
     monkeypatch.setattr(dist, "get_world_size", lambda group: 3)
     with pytest.raises(ValueError, match=words):
-        tilekern.build_cp_context(torch.tensor(offsets), None, layout)
+        tilekern.build_cp_context(torch.tensor(offsets), object(), layout)
+
+
+def test_no_group():
+    with pytest.raises(ValueError, match="group is None"):
+        tilekern.build_cp_context(torch.tensor([0, 12]), None)

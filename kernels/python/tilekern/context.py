@@ -58,6 +58,8 @@ def build_cp_context(cu_seqlens, group, layout="contiguous"):
     2 W - 1 - r of twice as many, one behind the other.  FLA's fla.ops.cp.build_cp_context does as well."""
     if layout not in PARTS:
         raise ValueError(f"layout is {layout!r}, not 'contiguous' or 'zigzag'")
+    if group is None:  # of a cp_context that is no group
+        raise ValueError("group is None, not one of torch.distributed: of all processes it is torch.distributed.group.WORLD")
     rank, world = dist.get_rank(group), dist.get_world_size(group)
     offsets, count = cu_seqlens.tolist(), PARTS[layout] * world
     if offsets[0] != 0 or offsets[-1] < count or offsets[-1] % count != 0:
