@@ -184,3 +184,8 @@ def test_what_cannot_be_divided(monkeypatch, offsets, layout, words):
 def test_no_group():
     with pytest.raises(ValueError, match="group is None"):
         tilekern.build_cp_context(torch.tensor([0, 12]), None)
+
+
+def test_a_group_of_other_processes():
+    with pytest.raises(ValueError, match="group is one that this process is not in"):
+        tilekern.build_cp_context(torch.tensor([0, 12]), dist.GroupMember.NON_GROUP_MEMBER)

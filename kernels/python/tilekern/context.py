@@ -61,6 +61,8 @@ def build_cp_context(cu_seqlens, group, layout="contiguous"):
     if group is None:  # of a cp_context that is no group
         raise ValueError("group is None, not one of torch.distributed: of all processes it is torch.distributed.group.WORLD")
     rank, world = dist.get_rank(group), dist.get_world_size(group)
+    if rank < 0:
+        raise ValueError("group is one that this process is not in")
     offsets, count = cu_seqlens.tolist(), PARTS[layout] * world
     if offsets[0] != 0 or offsets[-1] < count or offsets[-1] % count != 0:
         raise ValueError(f"the sequences are tokens {offsets[0]} to {offsets[-1]}, which cannot be divided into {count} equal parts")
