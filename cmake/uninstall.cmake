@@ -2,7 +2,9 @@
 if(NOT EXISTS ${MANIFEST})
 	message(FATAL_ERROR "${MANIFEST} is not there: nothing has been installed from this build")
 endif()
-file(STRINGS ${MANIFEST} files)
+file(READ ${MANIFEST} files) # file(STRINGS) would end a name at what is not ASCII, and its rest is the name of another file
+string(STRIP "${files}" files)
+string(REPLACE "\n" ";" files "${files}")
 list(TRANSFORM files PREPEND "$ENV{DESTDIR}")
 file(REMOVE ${files})
 list(LENGTH files count)
