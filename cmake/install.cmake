@@ -71,7 +71,11 @@ if(TARGET tilec)
 endif()
 
 # Documents, the target `uninstall`, and the archives that cmake/release makes with cpack.
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+set(documents ${CMAKE_INSTALL_DOCDIR})
+if(NOT PROJECT_IS_TOP_LEVEL) # it is the other project's, whose files have these names, too
+	set(documents ${CMAKE_INSTALL_DATAROOTDIR}/doc/${PROJECT_NAME})
+endif()
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${documents})
 if(NOT PROJECT_IS_TOP_LEVEL)
 	return()
 endif()
