@@ -55,7 +55,7 @@ def split(offsets, place, length):
 
 def build_cp_context(cu_seqlens, group, layout="contiguous"):
     """The cp_context of this rank of `group`, of the offsets of all sequences, whose tokens are divided among the ranks in equal parts: rank r of W has part r, or, with layout "zigzag", parts r and
-    2 W - 1 - r of twice as many, one behind the other.  FLA's fla.ops.cp.build_cp_context does as well."""
+    2 W - 1 - r of twice as many, one behind the other.  FLA's fla.ops.cp.build_cp_context does as well, and its convolutions need that one."""
     if layout not in PARTS:
         raise ValueError(f"layout is {layout!r}, not 'contiguous' or 'zigzag'")
     if group is None:  # of a cp_context that is no group
