@@ -4,6 +4,7 @@ if(NOT EXISTS ${MANIFEST})
 endif()
 file(READ ${MANIFEST} files) # file(STRINGS) would end a name at what is not ASCII, and its rest is the name of another file
 string(STRIP "${files}" files)
+string(REPLACE ";" "\\;" files "${files}")
 string(REPLACE "\n" ";" files "${files}")
 list(TRANSFORM files PREPEND "$ENV{DESTDIR}")
 file(REMOVE ${files})

@@ -187,7 +187,7 @@ class Across(torch.autograd.Function):
         def grads(dfinal_state, wanted):
             return ops.run(ops.GRADS[call.name], *tensors, initial_state, call.cu_seqlens, saved, dout, dfinal_state, scale, options, False, wanted, lower_bound)
 
-        entered = grads(None, 1 << ops.GRADIENTS - 1)[-1]
+        entered = grads(None, 1 << ops.GRADIENTS - 1)[-1] if any(p.before > 0 for p in call.parts) else None
         leaving = call.leave(ctx.cp, transitions, entered)
         made = grads(call.states(leaving, "last"), ops.wanted_of(ctx.needs_input_grad[2:]))[:len(tensors)]
         return (None, None, *(g if g is None or g.dtype == t.dtype else g.to(t.dtype) for g, t in zip(made, tensors)))
