@@ -4,7 +4,9 @@ if(NOT EXISTS ${MANIFEST})
 endif()
 file(READ ${MANIFEST} files) # file(STRINGS) would end a name at what is not ASCII, and its rest is the name of another file
 string(STRIP "${files}" files)
-string(REPLACE ";" "\\;" files "${files}")
+if(files MATCHES ";") # where a list would end a name
+	message(FATAL_ERROR "${MANIFEST} has names with semicolons: nothing is removed")
+endif()
 string(REPLACE "\n" ";" files "${files}")
 list(TRANSFORM files PREPEND "$ENV{DESTDIR}")
 file(REMOVE ${files})
