@@ -173,7 +173,8 @@ def test_torchs_default_device_changes_nothing(middle):
     assert torch.equal(cp.cu_seqlens, middle.cu_seqlens) and cp.cu_seqlens_cpu.device.type == "cpu"
 
 
-@pytest.mark.parametrize("offsets, layout, words", [((0, 10), "contiguous", "0 to 10, which cannot be divided into 3"), ((0, 12), "ring", "layout is 'ring'"), ((3, 12), "contiguous", "tokens 3 to 12")])
+@pytest.mark.parametrize("offsets, layout, words", [((0, 10), "contiguous", "0 to 10, which cannot be divided into 3"), ((0, 12), "ring", "layout is 'ring'"), ((3, 12), "contiguous", "tokens 3 to 12"),
+    ((0, 9, 5, 12), "contiguous", r"cu_seqlens\[2\] is 5, but cu_seqlens\[1\] is 9"), ((0.0, 12.0), "zigzag", "cu_seqlens is torch.float32"), ((0,), "zigzag", r"of shape \[1\]")])
 def test_what_cannot_be_divided(monkeypatch, offsets, layout, words):
     monkeypatch.setattr(dist, "get_rank", lambda group: 0)
     monkeypatch.setattr(dist, "get_world_size", lambda group: 3)

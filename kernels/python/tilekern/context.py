@@ -63,7 +63,12 @@ def build_cp_context(cu_seqlens, group, layout="contiguous"):
     rank, world = dist.get_rank(group), dist.get_world_size(group)
     if rank < 0:
         raise ValueError("group is one that this process is not in")
+    if cu_seqlens.dtype not in (torch.int32, torch.int64) or cu_seqlens.dim() != 1 or len(cu_seqlens) < 2:
+        raise ValueError(f"cu_seqlens is {cu_seqlens.dtype} of shape {list(cu_seqlens.shape)}, not int32 or int64 of the offsets of at least one sequence")
     offsets, count = cu_seqlens.tolist(), PARTS[layout] * world
+    for n, (a, b) in enumerate(zip(offsets, offsets[1:])):
+        if b < a:
+            raise ValueError(f"cu_seqlens[{n + 1}] is {b}, but cu_seqlens[{n}] is {a}")
     if offsets[0] != 0 or offsets[-1] < count or offsets[-1] % count != 0:
         raise ValueError(f"the sequences are tokens {offsets[0]} to {offsets[-1]}, which cannot be divided into {count} equal parts")
     length = offsets[-1] // count
