@@ -242,7 +242,7 @@ def test_states_that_enter_chunks(cu, K, V, v_first, dtype):
             out, s = recurrence(*(t[b:b + 1, a:min(a + 64, end)] for t in x), h0=s[None])
             want.append(out[0])
             s = s[0]
-    assert h.dtype == torch.bfloat16 and h.shape == (B, len(states) // B, 4, *((V, K) if v_first else (K, V)))
+    assert h.dtype == dtype and h.shape == (B, len(states) // B, 4, *((V, K) if v_first else (K, V)))
     assert_close(h.mT if v_first else h, torch.stack(states).view(B, -1, 4, K, V), 0.006, "h")
     assert_close(o, torch.cat(want).view_as(o), 0.006, "o")
     with torch.inference_mode():

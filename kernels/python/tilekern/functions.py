@@ -327,7 +327,7 @@ def keep(saved, name, trained, tensors, numbers):
 
 
 def intermediate_states(saved, K, V, v_first, cu_seqlens, offsets):
-    """The states that enter chunks, [B, chunks, HV, K, V] in bfloat16, of packed sequences one after the other."""
+    """The states that enter chunks, [B, chunks, HV, K, V] of the type of q, rounded to bfloat16, of packed sequences one after the other."""
     saved, q, v = saved
     B, T, HV = v.shape[:3]
     if T == 0:
@@ -339,7 +339,7 @@ def intermediate_states(saved, K, V, v_first, cu_seqlens, offsets):
         slots = [a // ops.CHUNK + n + i for n, (a, b) in enumerate(zip(offsets, offsets[1:])) for i in range((b - a + ops.CHUNK - 1) // ops.CHUNK)]
         h = ops.saved_states(saved, q, v, cu_seqlens)[torch.tensor(slots, dtype=torch.int64, device=saved.device)][None]
     h = h[..., :V, :K]
-    return (h if v_first else h.mT).contiguous()
+    return (h if v_first else h.mT).contiguous().to(q.dtype)
 
 
 def chunk_kda(
@@ -370,7 +370,7 @@ def chunk_kda(
     """Kimi delta attention, as fla.ops.kda.chunk_kda.
 
     q, k [B, T, H, K], v [B, T, HV, V], g [B, T, HV, K], beta [B, T, HV], states as chunk_gated_delta_rule's; returns (o, final state or None) and, with
-    return_intermediate_states, the states that enter chunks of 64 tokens, [B, chunks, HV, K, V] in bfloat16.
+    return_intermediate_states, the states that enter chunks of 64 tokens, [B, chunks, HV, K, V] of the type of q, rounded to bfloat16.
     kwargs: A_log [HV], dt_bias [HV * K], chunk_size (which changes nothing here).  A gate is exact, safe_gate or not; any call may be captured.
     """
     if kwargs:
