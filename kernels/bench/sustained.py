@@ -43,7 +43,7 @@ class Gpu:
         return self.ask("nvmlDeviceGetTotalEnergyConsumption", ctypes.c_ulonglong) / 1e3
 
     def fresh_joule(self):
-        """When the counter, which moves some ten times a second, has just moved."""
+        """When the counter, which moves by steps, has just moved."""
         old = self.joule()
         while (new := self.joule()) == old:
             pass

@@ -49,7 +49,7 @@ fi
 wants startup && step bench.startup 60 bin/bench --csv "$csv" --modules modules startup
 if wants gemm; then
 	step bench.gemm 200 bin/bench --csv "$csv" --modules modules gemm
-	step bench.cublas 100 env TILERT=$(echo "$PWD"/lib/libtilert.so.*) python3 gemm_cublas.py "$OUT/gemm_cublas.csv" modules/[45]_*.tmod
+	step bench.cublas 100 env "TILERT=$(echo "$PWD"/lib/libtilert.so.*)" python3 gemm_cublas.py "$OUT/gemm_cublas.csv" modules/[45]_*.tmod
 fi
 wants gdn && step bench.gdn 400 bin/bench --csv "$csv" --modules modules gdn
 wants kda && step bench.kda 300 bin/bench --csv "$csv" --modules modules kda

@@ -1,5 +1,4 @@
 """cp_context: ranks that have parts of the tokens make what one call makes of all of them, and errors."""
-import os
 import tempfile
 
 import pytest

@@ -56,7 +56,7 @@ def sequences(q, cu_seqlens):
     return q.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1
 
 
-def up(n):
+def aligned(n):
     return (n + 255) // 256 * 256
 
 
@@ -75,7 +75,7 @@ def saved_states(saved, q, v, cu_seqlens):
     """Of what KDA's forward saved, the states that enter chunks: [slots, HV, V, K] in bfloat16.  Packed sequences have their chunks one behind the other, from slot start // 64 + n on."""
     slots, (HV, V), K = slots_of(q, cu_seqlens), v.shape[2:], q.shape[3]
     rows, columns = kda_state(K, V)
-    begin = up(slots * HV * KDA_RECORD_BYTES)
+    begin = aligned(slots * HV * KDA_RECORD_BYTES)
     return saved[begin:begin + slots * HV * rows * columns * 2].view(torch.bfloat16).view(slots, HV, rows, columns)[..., :V, :K]
 
 
@@ -87,7 +87,7 @@ def saved_bytes(kda, q, v, cu_seqlens):
     slots = slots_of(q, cu_seqlens)
     records = KDA_RECORD_BYTES if kda else GDN_RECORD_BYTES
     rows, columns = kda_state(K, V) if kda else (V, K)
-    return some * (up(slots * HV * records) + up(slots * HV * rows * columns * 2) + up(B * T * HV * V * 2) + (KDA_OUTCOME_BYTES if kda else 0))
+    return some * (aligned(slots * HV * records) + aligned(slots * HV * rows * columns * 2) + aligned(B * T * HV * V * 2) + (KDA_OUTCOME_BYTES if kda else 0))
 
 
 def check_shapes(op, q, k, v, g, beta, kda):
