@@ -123,7 +123,7 @@ def middle(monkeypatch):
     monkeypatch.setattr(dist, "get_rank", lambda group: 1)
     monkeypatch.setattr(dist, "get_world_size", lambda group: 2)
     monkeypatch.setattr(dist, "all_gather", lambda of_ranks, own, group: [x.copy_(own) for x in of_ranks])
-    return tilekern.build_cp_context(torch.tensor([0, 60]), object(), "zigzag")
+    return tilekern.build_cp_context(torch.tensor([0, 60], device=DEVICE), object(), "zigzag")
 
 
 def test_checkpointing(middle):
@@ -166,7 +166,7 @@ def test_torchs_default_type_changes_nothing(middle, dtype):
 
 
 def test_torchs_default_device_changes_nothing(middle):
-    offsets = torch.tensor([0, 60])
+    offsets = torch.tensor([0, 60], device=DEVICE)
     with torch.device("meta"):
         cp = tilekern.build_cp_context(offsets, middle.group, "zigzag")
     assert torch.equal(cp.cu_seqlens, middle.cu_seqlens) and cp.cu_seqlens_cpu.device.type == "cpu"
