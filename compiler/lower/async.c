@@ -31,6 +31,14 @@ V issuing_thread(Lower *L, const Op *op)
 	return L->team.elected;
 }
 
+/* It stops a warp with all its threads, also one that is still in a `once` which the others have left behind: ptxas lets them run ahead to it. */
+static void lower_grid_wait(Lower *L, const Op *op)
+{
+	if (L->team.apart && !tir_enclosing(op, OP_ONCE))
+		L->ops->syncwarp(L);
+	L->ops->grid_wait(L);
+}
+
 static V to_i32(Lower *L, const Value *v) { return convert(L, value_of(L, v), v->type.dtype, DT_I32); }
 
 /* On the CPU device number i of a barrier is below n, unless it is known to be: another barrier would be next to it. */
@@ -384,7 +392,7 @@ void lower_async(Lower *L, const Op *op)
 	case OP_UNFENCED: break;
 	case OP_CP_ASYNC_COMMIT: L->ops->cp_async_commit(L); break;
 	case OP_CP_ASYNC_WAIT: L->ops->cp_async_wait(L, (int)attr_int(op, AT_N, 0)); break;
-	case OP_GRID_WAIT: L->ops->grid_wait(L); break;
+	case OP_GRID_WAIT: lower_grid_wait(L, op); break;
 	case OP_GRID_LAUNCH: L->ops->grid_launch(L); break;
 	case OP_CLUSTER_SYNC: L->ops->cluster_sync(L); break;
 	default: lower_missing(L, op); break;

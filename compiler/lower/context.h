@@ -47,6 +47,7 @@ typedef struct Team {
 	V thread, lane, warp;  /* i32 in the team */
 	V elected;             /* i1: of a team of one warp, the thread that does what one thread does; NULL: not elected yet */
 	V sync_id;             /* named barrier of the team, or NULL: CTA */
+	bool apart;            /* there was a `once` that takes long: a warp's other threads may be ahead of the one in it */
 } Team;
 
 struct Lower {

@@ -99,12 +99,19 @@ static void lower_if(Lower *L, const Op *op)
 	LLVMPositionBuilderAtEnd(L->b, done);
 }
 
+static bool takes_long(Op *op, void *found)
+{
+	*(bool *)found |= op->code == OP_WAIT || op->code == OP_WAIT_PARITY || op->code == OP_FOR || op->code == OP_WHILE;
+	return true;
+}
+
 static void lower_once(Lower *L, const Op *op)
 {
 	Guard g = guard_begin(L, issuing_thread(L, op));
 	Team saved = L->team;
 	lower_region(L, op->regions[0]);
 	L->team = saved;
+	tir_walk(op->regions[0], takes_long, &L->team.apart);
 	guard_end(L, g);
 }
 
