@@ -123,12 +123,12 @@ class Call(NamedTuple):
 
     def of_sequence(self, n, identity):
         """The state [HV, K, V] that sequence n makes of zero, or, without v, of the identity."""
-        q, k, v, g, beta = (t[:, self.offsets[n]:self.offsets[n + 1]] for t in self.tensors[:5])
+        k, v, g, beta = (t[:, self.offsets[n]:self.offsets[n + 1]] for t in self.tensors[1:5])
         state, (heads, K) = None, (v.shape[2], k.shape[3])
         if identity:
             v = v.new_zeros(*v.shape[:3], K)
             state = torch.eye(K, dtype=torch.float32, device=v.device).expand(1, heads, K, K).contiguous()
-        return self.infer((q, k, v, g, beta, *self.tensors[5:]), state, None, True, False)[1][0]
+        return self.infer((k, k, v, g, beta, *self.tensors[5:]), state, None, True, False)[1][0]  # a state is not of q, which need not be read
 
     def states(self, rows, which):
         """[N, HV, K, V], zero but for those of parts."""
