@@ -203,12 +203,12 @@ static bool knows_phase(const Thread *t, const Mbarrier *b, uint32_t back)
 static void check_wait(Thread *t, const Mbarrier *b, bool passes, uint32_t line)
 {
 	uint32_t phase = b->phase - passes;
-	char name[NAME_SIZE], earlier[32] = "passes at once";
+	char name[NAME_SIZE], earlier[128] = "passes at once";
 
 	if (!t->cta->worker->races || knows_phase(t, b, passes))
 		return;
 	if (phase > 1)
-		snprintf(earlier, sizeof earlier, "is one for phase %u", phase - 2);
+		snprintf(earlier, sizeof earlier, "is one for phase %u; if it is meant to be that, nothing orders the arrivals of phase %u after it", phase - 2, phase - 1);
 	report_fail(t, line, "nothing orders this wait for phase %u of mbarrier %s after the end of phase %u: where it comes earlier it %s",
 		phase, mbarrier_name(b, name, sizeof name), phase - 1, earlier);
 }

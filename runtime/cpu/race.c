@@ -348,6 +348,12 @@ static void take_in(const Event *e, Granule *g, uint32_t mask)
 			a[i].mask &= (uint16_t)~mask;
 }
 
+/* Several that end with the same phase or wait have one time, but one of them comes to a byte once. */
+static inline bool lands_later(const Access *x)
+{
+	return mode_of(x) == MODE_WRITE && (source_of(x) == BY_LOAD || source_of(x) == BY_COPY);
+}
+
 static inline void touch(const Event *e, uint32_t granule, uint32_t mask)
 {
 	Granule *g = &e->granules[granule];
@@ -359,7 +365,7 @@ static inline void touch(const Event *e, uint32_t granule, uint32_t mask)
 		return;
 	}
 	if (g->last.time == e->x.time && same_kind(&g->last, &e->x)) {
-		if (!(mask & ~(uint32_t)g->last.mask))
+		if (!(mask & ~(uint32_t)g->last.mask) && !lands_later(&e->x))
 			return;
 		if (!(mask & ~(uint32_t)g->clear) && g->last.what == e->x.what) {
 			take_in(e, g, mask);

@@ -131,6 +131,11 @@ void tilecpu_fail(TileCpuThread *t, const char *text, uint32_t line)
 	report_fail(thread_of(t), line, "%s", text);
 }
 
+void tilecpu_fail_outside(TileCpuThread *t, const char *what, int32_t i, int64_t n, uint32_t line)
+{
+	report_fail(thread_of(t), line, "%s is %d, outside 0 to %lld", what, i, (long long)n - 1);
+}
+
 void tilecpu_check_bounds(TileCpuThread *t, const char *name, uint32_t dims, const int64_t *bounds, int64_t more, uint32_t line)
 {
 	uint32_t rank = dims >> 8;
