@@ -94,7 +94,12 @@ static bool set_arrivals(Elab *E, const Decl *d, const MBar *b, Op *op)
 	}
 	if (!eval_const_int(E, d->count, "count(...)", &count))
 		return false;
-	if (count < 1 || count > E->t->machine->arrivals) {
+	bool named = d->kind == DE_BARRIER;
+	if (named && count < 1) { /* bind_barriers knows how many there are */
+		elab_error(E, d->count->loc, E_BARRIER, "'%s' counts at least one of the CTA's warps, not %lld", d->name, (long long)count);
+		return false;
+	}
+	if (!named && (count < 1 || count > E->t->machine->arrivals)) {
 		elab_error(E, d->count->loc, E_BARRIER, "'%s' counts 1 to %d arrivals, not %lld", d->name, E->t->machine->arrivals, (long long)count);
 		return false;
 	}

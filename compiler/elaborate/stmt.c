@@ -270,7 +270,7 @@ bool too_big(Elab *E, Loc loc)
 {
 	bool big = E->t->next_id > MAX_VALUES || ++E->statements > MAX_STATEMENTS;
 	if (!E->hopeless && big) {
-		elab_error(E, loc, E_LIMIT, "the program expands into too many statements");
+		elab_error(E, loc, E_LIMIT, "the program expands into more than %d statements, or %d values", MAX_STATEMENTS, MAX_VALUES);
 		E->hopeless = true;
 	}
 	return E->hopeless;

@@ -231,6 +231,11 @@ Value *view_value(Elab *E, Loc loc, const View *v)
 			elab_error(E, loc, E_NOT_CONSTANT, "an index of fragment '%s' must be known at compile time here", tile_name(v));
 			return NULL;
 		}
+		if (v->space == TY_FRAG && dims[k] < 0) {
+			elab_error(E, loc, E_SHAPE, "a part of fragment '%s' keeps its %d dimension%s: an index takes an element in an element loop, no row or column", tile_name(v), v->rank, v->rank == 1 ? "" : "s");
+			diag_help(E->d, "stage it through a shared tile, whose rows are tiles");
+			return NULL;
+		}
 		args[nargs++] = ev_value(E, loc, v->dim[k].start);
 	}
 	for (int k = 0; k < n; k++)

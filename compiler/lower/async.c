@@ -48,7 +48,7 @@ static void check_number(Lower *L, const Value *known_by, const Op *bar, V i, in
 	if (!L->ops->checks || value_const_int(known_by, &known))
 		return;
 	Guard g = guard_begin(L, LLVMBuildICmp(L->b, LLVMIntUGE, i, const_i32(L, n), ""));
-	L->ops->fail(L, arena_printf(L->arena, "the %s of barrier '%s' is outside 0 to %lld", what, attr_text(bar, AT_NAME, "?"), (long long)n - 1));
+	L->ops->fail_outside(L, arena_printf(L->arena, "the %s of barrier '%s'", what, attr_text(bar, AT_NAME, "?")), i, n);
 	guard_end(L, g);
 }
 

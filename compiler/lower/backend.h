@@ -110,6 +110,7 @@ typedef struct Backend {
 	void (*poll)(Lower *); /* in every turn of a loop; or NULL */
 	void (*print)(Lower *, const char *format, int n, V *args, const DType *types);
 	void (*fail)(Lower *, const char *text);
+	void (*fail_outside)(Lower *, const char *what, V i, int64_t n); /* i is not one of 0 .. n - 1 */
 	/* of the indices in s->bounds those of dimensions `look`, bits; the last of these goes on for `more`; where mask (NULL: always) holds */
 	void (*check_bounds)(Lower *, const Storage *s, unsigned look, V more, V mask);
 	void (*check_division)(Lower *, DType, V a, V b); /* these three of any operands; a, b, count: i64 */

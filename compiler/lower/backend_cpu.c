@@ -362,6 +362,11 @@ static void cpu_print(Lower *L, const char *format, int n, V *args, const DType 
 
 static void cpu_fail(Lower *L, const char *text) { CALL(L, "tilecpu_fail", NULL, text_pointer(L, text), line(L)); }
 
+static void cpu_fail_outside(Lower *L, const char *what, V i, int64_t n)
+{
+	CALL(L, "tilecpu_fail_outside", NULL, text_pointer(L, what), i, LLVMConstInt(L->i64, (unsigned long long)n, 1), line(L));
+}
+
 static void cpu_check_bounds(Lower *L, const Storage *s, unsigned look, V more, V mask)
 {
 	const Op *o = s->object;
@@ -505,6 +510,6 @@ const Backend backend_cpu = {
 	.wgmma_fence = cpu_wgmma_fence, .wgmma_commit = cpu_wgmma_commit, .wgmma_wait = cpu_wgmma_wait, .pin = cpu_pin, .ldmatrix = cpu_ldmatrix,
 	.stmatrix = cpu_stmatrix, .movmatrix = cpu_movmatrix, .mma_sync = cpu_mma_sync, .grid_wait = cpu_nothing, .grid_launch = cpu_nothing,
 	.cluster_sync = cpu_cluster_sync, .clock = cpu_clock, .timer = cpu_clock, .poll = cpu_poll, .print = cpu_print, .fail = cpu_fail,
-	.check_bounds = cpu_check_bounds, .check_division = cpu_check_division, .check_shift = cpu_check_shift,
+	.fail_outside = cpu_fail_outside, .check_bounds = cpu_check_bounds, .check_division = cpu_check_division, .check_shift = cpu_check_shift,
 	.check_conversion = cpu_check_conversion,
 };

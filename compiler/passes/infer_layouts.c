@@ -19,6 +19,7 @@ typedef struct Infer {
 	Op *open; /* the next frag or loop to be blocked: the first without a layout, of two dimensions if there is one */
 	bool *written; /* by id: the source gives the layout */
 	bool *async;   /* by id of shared tiles: TMA or a product touches it by rows */
+	const Op **giver; /* by id of fragments: of what its layout comes; NULL: of its declaration */
 } Infer;
 
 static int warps_of(const Op *op)
@@ -46,6 +47,8 @@ static void give(Infer *in, Op *op, const Form *form, const Op *because)
 			tir_error(in->t, because, E_LAYOUT_CONFLICT,
 			           "'%s' has layout %s here but layout %s elsewhere", attr_text(op, AT_NAME, "fragment"),
 				form_text(in->t->arena, form), form_text(in->t->arena, have));
+			if (in->giver[op->result->id])
+				diag_note(in->t->diags, in->giver[op->result->id]->loc, "layout %s comes from here", form_text(in->t->arena, have));
 			diag_note(in->t->diags, op->loc, "'%s' is declared here", attr_text(op, AT_NAME, "fragment"));
 			if (is_written(in, op))
 				diag_help(in->t->diags, "leave the layout out of its declaration: it is inferred");
@@ -57,6 +60,8 @@ static void give(Infer *in, Op *op, const Form *form, const Op *because)
 		return;
 	}
 	attr_set_layout(in->t, op, form);
+	if (op->code == OP_FRAG)
+		in->giver[op->result->id] = because;
 	in->changed = true;
 }
 
@@ -532,9 +537,10 @@ static bool check_layout(Op *op, void *user)
 bool pass_infer_layouts(Tir *t)
 {
 	bool ok = true, *written = ARENA_ARRAY(t->arena, bool, t->next_id + 1), *async = ARENA_ARRAY(t->arena, bool, t->next_id + 1);
+	const Op **giver = ARENA_ARRAY(t->arena, const Op *, t->next_id + 1);
 	uint8_t *use = ARENA_ARRAY(t->arena, uint8_t, t->next_id + 1);
 	for (Op *k = t->first; k; k = k->next) {
-		Infer in = { .t = t, .written = written, .async = async };
+		Infer in = { .t = t, .written = written, .async = async, .giver = giver };
 		tir_walk(k->regions[0], note_written, &in);
 		tir_walk(k->regions[0], check_team, &in);
 		tir_walk(k->regions[0], mark_async_tile, &in);

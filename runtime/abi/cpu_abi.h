@@ -124,6 +124,7 @@ typedef struct TileCpuTile {
 	CPU(tilecpu_print, void, (TileCpuThread *t, const char *format, uint32_t n, const uint64_t *args)) \
 	/* ends the launch with an error that carries the text */ \
 	CPU(tilecpu_fail, void, (TileCpuThread *t, const char *text, uint32_t line)) \
+	CPU(tilecpu_fail_outside, void, (TileCpuThread *t, const char *what, int32_t i, int64_t n, uint32_t line)) \
 	/* dims: dimensions to look at, bits, and the rank << 8; UINT32_MAX: the tensor is not there.  bounds: indices, then extents, \
 	 * by dimension; the last index looked at goes on for `more` */ \
 	CPU(tilecpu_check_bounds, void, (TileCpuThread *t, const char *name, uint32_t dims, const int64_t *bounds, int64_t more, uint32_t line)) \
