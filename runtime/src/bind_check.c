@@ -77,6 +77,19 @@ static const char *formula(const Binding *b, const Expr *e, char *out, size_t si
 	return out;
 }
 
+/* Kernels count with i32. */
+static tilert_status check_size(const Binding *b, size_t i, int axis, int64_t extent)
+{
+	const TensorMeta *t = &b->k->tensors[i];
+	const What w = { "dimension ", axis, " of ", t->name };
+	char what[140];
+
+	if (extent <= INT32_MAX)
+		return TILERT_OK;
+	return rt_fail(TILERT_EINVAL, "kernel %s: %s%s is %" PRId64 ", which is not in 0..%d", b->k->name, describe(&w, what, sizeof what),
+	               t->shape, extent, INT32_MAX);
+}
+
 static tilert_status check_extent(const Binding *b, size_t i, int axis)
 {
 	const TensorMeta *t = &b->k->tensors[i];
@@ -88,10 +101,7 @@ static tilert_status check_extent(const Binding *b, size_t i, int axis)
 	if (!s && extent != expected)
 		return rt_fail(TILERT_EINVAL, "kernel %s: %s%s is %" PRId64 ", not %" PRId64 "%s", b->k->name,
 		               describe(&w, what, sizeof what), t->shape, extent, expected, formula(b, &t->extents[axis], text, sizeof text));
-	if (!s && extent > INT32_MAX) /* kernels count with i32 */
-		return rt_fail(TILERT_EINVAL, "kernel %s: %s%s is %" PRId64 ", which is not in 0..%d", b->k->name, describe(&w, what, sizeof what),
-		               t->shape, extent, INT32_MAX);
-	return s;
+	return s ? s : check_size(b, i, axis, extent);
 }
 
 static tilert_status check_stride(const Binding *b, size_t i, int axis, int64_t stride)
@@ -169,6 +179,7 @@ tilert_status rt_bind_extents(const Binding *b, size_t i, int64_t extents[TILERT
 		s = eval(b, &t->extents[axis], &w, &extents[axis]);
 		if (!s && extents[axis] < 0)
 			return rt_fail(TILERT_EINVAL, "kernel %s: %s is %" PRId64, b->k->name, describe(&w, what, sizeof what), extents[axis]);
+		s = s ? s : check_size(b, i, axis, extents[axis]);
 	}
 	return s;
 }

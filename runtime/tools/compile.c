@@ -76,7 +76,7 @@ static int run(const char **argv, Image *image)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static int run_compiler(const char *path, const char *const *flags, size_t n_flags, const char *define, Image *image)
+static int run_compiler(const char *target, const char *path, const char *const *flags, size_t n_flags, const char *define, Image *image)
 {
 	const char **argv = tool_alloc(n_flags + FIXED_FLAGS + 1, sizeof *argv);
 	char *beside = find_beside();
@@ -84,7 +84,7 @@ static int run_compiler(const char *path, const char *const *flags, size_t n_fla
 
 	argv[n++] = beside ? beside : "tilec";
 	argv[n++] = "--emit=module";
-	argv[n++] = "--target=all";
+	argv[n++] = target;
 	if (define) { /* before the user's, which win */
 		argv[n++] = "-D";
 		argv[n++] = define;
@@ -101,14 +101,14 @@ static int run_compiler(const char *path, const char *const *flags, size_t n_fla
 	return code;
 }
 
-tilert_module *compile_and_open(tilert_device *d, const char *path, const char *const *flags, size_t n_flags, const char *define)
+tilert_module *compile_and_open(tilert_device *d, const char *target, const char *path, const char *const *flags, size_t n_flags, const char *define)
 {
 	Image image = { 0 };
 	tilert_module *m = NULL;
 
 	if (access(path, R_OK))
 		tool_die(EXIT_RUN, "%s: %s", path, strerror(errno));
-	int code = run_compiler(path, flags, n_flags, define, &image);
+	int code = run_compiler(target, path, flags, n_flags, define, &image);
 	tilert_status s = code == 0 ? tilert_module_load(d, image.bytes, image.size, &m) : TILERT_OK;
 	free(image.bytes);
 	if (code == NOT_FOUND)

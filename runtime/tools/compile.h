@@ -6,7 +6,7 @@
 
 #include "tilert/tilert.h"
 
-/* Compiles it and loads the module; d may be NULL, `define` (NAME=VALUE, given before the flags), too.  Leaves the program when tilec fails. */
-tilert_module *compile_and_open(tilert_device *d, const char *path, const char *const *flags, size_t n_flags, const char *define);
+/* Compiles it, target being an option of tilec, and loads the module; d may be NULL, `define` (NAME=VALUE, given before the flags), too.  Leaves the program when tilec fails. */
+tilert_module *compile_and_open(tilert_device *d, const char *target, const char *path, const char *const *flags, size_t n_flags, const char *define);
 
 #endif

@@ -23,12 +23,22 @@ static bool is_source(const char *path)
 	return n > 5 && !strcmp(path + n - 5, ".tile");
 }
 
+/* The CPU device runs what ptxas would refuse. */
+static const char *target_for(const tilert_device *d)
+{
+	tilert_device_info info = { .is_cuda = 1 };
+
+	if (d)
+		run_check(tilert_device_get_info(d, &info));
+	return info.is_cuda ? "--target=all" : "--target=cpu";
+}
+
 static tilert_module *open_module(tilert_device *d, const Options *o)
 {
 	tilert_module *m;
 
 	if (is_source(o->file))
-		return compile_and_open(d, o->file, o->compiler_flags, o->n_compiler_flags, o->trace ? "TRACE=256" : NULL);
+		return compile_and_open(d, target_for(d), o->file, o->compiler_flags, o->n_compiler_flags, o->trace ? "TRACE=256" : NULL);
 	if (o->n_compiler_flags)
 		tool_die(EXIT_USAGE, "%s is for .tile files, and %s is compiled", o->compiler_flags[0], o->file);
 	run_check(tilert_module_open(d, o->file, &m));
