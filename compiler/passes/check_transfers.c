@@ -155,9 +155,12 @@ static void check_box(Checker *c, const Op *op, const TileRef *g, const TileRef 
 			panels ? " when the tile has several panels" : "");
 	for (int i = 0; i < rank; i++) {
 		int64_t extent = i == inner && panels ? panel / dtype_bytes(g->dtype) : box[i];
-		if (extent > c->t->machine->box_extent)
-			diag_error(diags(c), op->loc, E_TMA, "the box takes %lld of dimension %d of '%s'; TMA takes at most %d", (long long)extent, i, name,
-				c->t->machine->box_extent);
+		if (extent <= c->t->machine->box_extent)
+			continue;
+		diag_error(diags(c), op->loc, E_TMA, "the box takes %lld of dimension %d of '%s'; TMA takes at most %d", (long long)extent, i, name,
+			c->t->machine->box_extent);
+		if (i == inner && !panel)
+			diag_help(diags(c), "a tile whose rows are a multiple of 8, of 32 bytes each or a multiple, is swizzled and goes by panels; else move '%s' in parts", object_name(s->object));
 	}
 }
 
