@@ -15,7 +15,8 @@ static tilert_ptr outputs(const States *s) { return s->outputs ? s->outputs : s-
 static tilert_status check_types(const char *who, const States *s)
 {
 	const CheckDtype dtypes[] = {
-		{ "state_dtype", s->dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } }, { "checkpoint_dtype", s->checkpoint_dtype, 2, { s->dtype, TILERT_F32 } },
+		{ "state_dtype", s->dtype, 3, { TILERT_F32, TILERT_BF16, TILERT_F16 } },
+		{ "checkpoint_dtype", s->checkpoint_dtype, s->dtype == TILERT_F32 ? 1 : 2, { s->dtype, TILERT_F32 } },
 		{ "indices_dtype", s->indices_dtype, 2, { TILERT_I32, TILERT_I64 } },
 	};
 	return check_dtypes(who, dtypes, sizeof dtypes / sizeof dtypes[0]);

@@ -53,7 +53,7 @@ typedef enum tilekern_options {
 typedef enum tilekern_split {
 	TILEKERN_SPLIT_AUTO,     /**< where it is faster; history whose decay is below 2^-24 is dropped */
 	TILEKERN_SPLIT_EXACT,    /**< where it is faster; nothing is dropped */
-	TILEKERN_SPLIT_OFF,      /**< nowhere: a sequence gives the same bits whatever it is packed with, and in pieces cut at multiples of 64 tokens with f32 states */
+	TILEKERN_SPLIT_OFF,      /**< nowhere: a sequence gives the same bits whatever it is packed with, and in pieces cut at multiples of 64 tokens with f32 states (KDA: but where keys are nearly the same, tilekern/kda.h) */
 	/** By its own length, the heads and dims alone: a sequence gives the same bits whatever it is packed with.  GDN: with n =
 	 *  value_heads x ceil(value_dim / 128), one of less than 2 x max(24, n^2 / 16) chunks of 64 tokens, and any where n is more than half of the GPU's
 	 *  multiprocessors, is not cut: it gives these bits in pieces cut at multiples of 64 tokens with f32 states, too.  KDA: so does one of up to 992 tokens; tilekern/kda.h

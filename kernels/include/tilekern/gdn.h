@@ -154,7 +154,7 @@ typedef struct tilekern_gdn_backward_params {
 	tilert_ptr dfinal_state;           /**< f32 [sequences][value_heads] states, contiguous, V first as the forward's; 0: zeros */
 	tilert_ptr dq, dk, dv, dg, dbeta;  /**< as q, k, v, g, beta, of their dtypes, written; 0: not wanted */
 	tilert_ptr da_log, ddt_bias;       /**< f32 [value_heads], with RAW_GATE, at multiples of 16 bytes, written; 0: not wanted */
-	tilert_ptr dinitial_state;         /**< as dfinal_state, written; 0: not wanted */
+	tilert_ptr dinitial_state;         /**< as dfinal_state, written, also for a sequence that begins without a state: as of one of zeros; 0: not wanted */
 	tilekern_strides dout_strides, dq_strides, dk_strides, dv_strides, dg_strides, dbeta_strides; /**< those of dout, dq, dk, dv: multiples of 8 */
 	tilert_ptr workspace;              /**< at a multiple of 256; in use until the work queued has finished */
 	size_t workspace_bytes;
@@ -167,7 +167,7 @@ static inline void tilekern_gdn_backward_params_init(tilekern_gdn_backward_param
 	p->size = sizeof *p;
 }
 
-/** Bytes of workspace that a call for these gradients, null or not, needs. */
+/** Bytes of workspace that a call for these gradients needs.  A gradient that is null may make it more: where dv is, its place is there. */
 TILERT_API tilert_status tilekern_gdn_backward_workspace_bytes(tilekern_gdn *gdn, const tilekern_gdn_backward_params *p, size_t *out);
 TILERT_API tilert_status tilekern_gdn_backward(tilekern_gdn *gdn, const tilekern_gdn_backward_params *p, tilert_stream s);
 /** For tilekern_gdn_launch. */

@@ -161,7 +161,7 @@ typedef struct tilekern_kda_backward_params {
 	tilert_ptr dfinal_state;           /**< f32 [sequences][value_heads] states, contiguous, V first as the forward's; 0: zeros */
 	tilert_ptr dq, dk, dv, dg, dbeta;  /**< as q, k, v, g, beta, of their dtypes, written; 0: not wanted */
 	tilert_ptr da_log, ddt_bias;       /**< f32, as a_log and dt_bias, with RAW_GATE, da_log at a multiple of 16 bytes, written; 0: not wanted */
-	tilert_ptr dinitial_state;         /**< as dfinal_state, written; 0: not wanted */
+	tilert_ptr dinitial_state;         /**< as dfinal_state, written, also for a sequence that begins without a state: as of one of zeros; 0: not wanted */
 	tilekern_strides dout_strides, dq_strides, dk_strides, dv_strides, dg_strides, dbeta_strides; /**< all but dbeta: multiples of 16 bytes */
 	tilert_ptr workspace;              /**< at a multiple of 256; in use until the work queued has finished */
 	size_t workspace_bytes;
@@ -174,7 +174,7 @@ static inline void tilekern_kda_backward_params_init(tilekern_kda_backward_param
 	p->size = sizeof *p;
 }
 
-/** Bytes of workspace that a call for these gradients, null or not, needs. */
+/** Bytes of workspace that a call for these gradients needs.  A gradient that is null may make it more: where dv is, its place is there. */
 TILERT_API tilert_status tilekern_kda_backward_workspace_bytes(tilekern_kda *kda, const tilekern_kda_backward_params *p, size_t *out);
 TILERT_API tilert_status tilekern_kda_backward(tilekern_kda *kda, const tilekern_kda_backward_params *p, tilert_stream s);
 /** For tilekern_kda_launch. */
